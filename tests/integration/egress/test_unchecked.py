@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.infrastructure.sandbox.egress.addresses import is_public
-from agent_fabric.infrastructure.sandbox.egress.hosts import Endpoint, Malformed, endpoint_from
+from agent_fabric.infrastructure.sandbox.egress.addresses import Endpoint, Malformed, endpoint_from, is_public
 from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy, covers
 from effort import examples
 from integration.egress.wire import PUBLIC, Net, at, bench, listening, status

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.infrastructure.sandbox.egress.hosts import Endpoint
+from agent_fabric.infrastructure.sandbox.egress.addresses import Endpoint
 from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy, EgressRefusal
 from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
 

@@ -19,8 +19,7 @@ from agent_fabric.infrastructure.packs.container_pack import ContainerisedPack
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard
 from agent_fabric.infrastructure.sandbox.effect_guard_process import boot_time
-from agent_fabric.infrastructure.sandbox.levels import SENTENCES, SandboxChoice
-from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
+from agent_fabric.infrastructure.sandbox.levels import SENTENCES, RunSandboxes, SandboxChoice
 from agent_fabric.infrastructure.sandbox.podman import ContainerSandbox
 from agent_fabric.infrastructure.sandbox.podman_engine import LABEL, Engine, find_engine, remove_containers
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox

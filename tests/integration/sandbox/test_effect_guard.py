@@ -12,8 +12,8 @@ from agent_fabric.infrastructure.sandbox import effect_guard_process
 from agent_fabric.infrastructure.sandbox.bubblewrap_build import BOX_OF
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard
 from agent_fabric.infrastructure.sandbox.effect_guard_process import boot_time
-from agent_fabric.infrastructure.sandbox.marked import RUN
 from agent_fabric.infrastructure.sandbox.podman_engine import CONTAINER, SEPARATOR
+from agent_fabric.infrastructure.sandbox.process_environments import RUN
 from agent_fabric.infrastructure.sandbox.run_processes import MARK, mark_process
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]

@@ -12,9 +12,8 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.sandbox.landlock import landlock_gaps
 from agent_fabric.infrastructure.sandbox.landlock_rules import landlock_version
-from agent_fabric.infrastructure.sandbox.levels import REFUSED, SENTENCES, SandboxChoice, choose_level
-from agent_fabric.infrastructure.sandbox.levels_boxes import OpenBox, Surroundings, make_box
-from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
+from agent_fabric.infrastructure.sandbox.levels import REFUSED, SENTENCES, RunSandboxes, SandboxChoice, choose_level
+from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings, make_box
 from agent_fabric.infrastructure.sandbox.probe import problem_with
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from services import need, need_program
@@ -40,7 +39,7 @@ def spoil(environ: dict[str, str], level: Literal["A", "B"]) -> None:
 
 
 async def test_the_probe_finds_out_that_no_box_is_no_box() -> None:
-    said = await problem_with(lambda workspace, run_id, _: OpenBox(UnconfinedSandbox(workspace, run_id)))
+    said = await problem_with(lambda workspace, run_id, _: UnconfinedSandbox(workspace, run_id))
     assert said == "a command looks into other processes"
 
 

@@ -6,7 +6,7 @@ import logging
 import os
 import secrets
 import stat
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -20,7 +20,7 @@ from agent_fabric.infrastructure.sandbox import idmapped
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.bubblewrap_build import BOX, BOX_OF, BoxPlan, Built, build
 from agent_fabric.infrastructure.sandbox.command_line import BASH, bash_arguments
-from agent_fabric.infrastructure.sandbox.draining import MAX_OUTPUT_BYTES, Drain
+from agent_fabric.infrastructure.sandbox.draining import MAX_OUTPUT_BYTES, drained_output, finish
 from agent_fabric.infrastructure.sandbox.dropping import (
     DEFAULT_UID,
     give,
@@ -36,12 +36,10 @@ from agent_fabric.infrastructure.sandbox.limits import (
     make_control_group,
     remove_left_groups,
 )
-from agent_fabric.infrastructure.sandbox.marked import entry, kill_marked
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
-from agent_fabric.infrastructure.sandbox.own_program import covers_of, own_program
-from agent_fabric.infrastructure.sandbox.uncancelled import finish
+from agent_fabric.infrastructure.sandbox.process_environments import entry, kill_marked
 from agent_fabric.infrastructure.sandbox.worker_link import Ending, WorkerLink
-from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles, require_workspace
+from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles, covers_of, own_program, require_workspace
 
 _LISTED = Path("/proc/net/unix")
 _PATH_AT = 7
@@ -178,9 +176,7 @@ class BubblewrapSandbox(WorkspaceFiles):
                 and it cannot be shown to another user.
         """
         arguments = [b"/bin/bash", *BASH, *bash_arguments(command)]
-        with ExitStack() as pipes:
-            out = pipes.enter_context(Drain(self._max_output_bytes))
-            err = pipes.enter_context(Drain(self._max_output_bytes))
+        with drained_output(self._max_output_bytes) as output:
             box = self._usable
             if box is None:
                 box = await finish(self._start_box(), self._under_way)
@@ -189,19 +185,13 @@ class BubblewrapSandbox(WorkspaceFiles):
             try:
                 self._running += 1
                 async with self._watching(box, undone):
-                    ending = await box.run(arguments, out, err, timeout_s, environment or {})
+                    ending = await box.run(arguments, output, timeout_s, environment or {})
             finally:
                 self._running -= 1
                 undone += self._undone_meanwhile + self._protected.undo(has_ended=True)
                 self._undone_meanwhile.clear()
-        return CommandOutcome(
-            exit_code=ending.exit_code,
-            stdout=out.kept,
-            stderr=err.kept + self._remark(box, ending, killed_before, undone, remade=remade),
-            stdout_dropped=out.dropped,
-            stderr_dropped=err.dropped,
-            timed_out=ending.timed_out,
-        )
+        remarks = self._remarks(box, ending, killed_before, remade=remade)
+        return output.outcome(ending.exit_code, timed_out=ending.timed_out, undone=undone, remarks=remarks)
 
     async def end_leftovers(self) -> int:
         """End boxes that an earlier driver of this run left behind."""
@@ -342,19 +332,15 @@ class BubblewrapSandbox(WorkspaceFiles):
     def _killed_for_memory(self) -> int:
         return self._group.killed_for_memory() if self._group is not None else 0
 
-    def _remark(
-        self, box: WorkerLink, ending: Ending, killed_before: int, undone: Sequence[str], *, remade: bool
-    ) -> bytes:
-        """Return what a command's output must be followed by, so that its reader knows what was done to it."""
-        remarks = [f"undone: {name!r} is protected" for name in dict.fromkeys(undone)]
+    def _remarks(self, box: WorkerLink, ending: Ending, killed_before: int, *, remade: bool) -> Iterator[str]:
+        """Yield what was done to a command."""
         if remade:
-            remarks.append("the box was replaced, to protect files that have appeared: /tmp and home are empty again")
+            yield ("the box was replaced, to protect files that have appeared: /tmp and home are empty again")
         if self._killed_for_memory() > killed_before:
             limit = f"{self._limits.total_memory_mb} MB of memory in all (sandbox.limits.total_memory_mb)"
-            remarks.append(f"ended: the commands of this run used more than {limit}")
+            yield f"ended: the commands of this run used more than {limit}"
         elif not ending.is_known:
-            remarks.append(f"ended: {box.why_ended or 'the box ended'}; the next command gets a new box")
-        return "".join(f"\n[{remark}]\n" for remark in remarks).encode()
+            yield f"ended: {box.why_ended or 'the box ended'}; the next command gets a new box"
 
     def _end_leftovers(self) -> int:
         ended = kill_marked(entry(BOX_OF, self._run_id), spare={entry(BOX, self._mark)})

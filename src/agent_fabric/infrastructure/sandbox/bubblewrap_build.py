@@ -4,7 +4,7 @@ import marshal
 import os
 import socket
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -12,17 +12,18 @@ from importlib.abc import SourceLoader
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from agent_fabric.config.schema.sandbox import SandboxLimits
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.sandbox import egress_bridge, worker
+from agent_fabric.infrastructure.sandbox.command_line import memory_file
 from agent_fabric.infrastructure.sandbox.dropping import Launch, Owner
 from agent_fabric.infrastructure.sandbox.environment import box_environment
 from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.limits import process_limits
-from agent_fabric.infrastructure.sandbox.marked import RUN
 from agent_fabric.infrastructure.sandbox.mounts_toolchains import SYSTEM, interpreter, toolchains, within
+from agent_fabric.infrastructure.sandbox.process_environments import RUN
 from agent_fabric.infrastructure.sandbox.seccomp import filter_bytes, supported
 
 HOME = "/home/fabric"
@@ -31,78 +32,67 @@ OWN = "/run/fabric"
 """Where a box keeps its own files."""
 
 _ETC_FOLDERS = (
-    "alternatives",
-    "ssl/certs",
-    "pki/tls/certs",
-    "pki/ca-trust/extracted",
-    "fonts",
-    "java-17-openjdk",
-    "maven",
+    *("alternatives", "ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted", "fonts", "java-17-openjdk", "maven"),
 )
 _ETC_FILES = (
-    "ld.so.cache",
-    "localtime",
-    "timezone",
-    "os-release",
-    "mime.types",
-    "protocols",
-    "services",
-    "ssl/openssl.cnf",
+    *("ld.so.cache", "localtime", "timezone", "os-release", "mime.types", "protocols", "services", "ssl/openssl.cnf"),
 )
 """What programs need of /etc. Users, hosts and git's settings are made for the box."""
 _MEGABYTE = 1 << 20
 _SHARED_MEMORY_MB = 256
 
 
-class Source(Protocol):
-    """Where the process that builds the box finds a file of ours."""
-
-    def __call__(self, path: Path, *, as_own: bool = False) -> Path:
-        """Return the place; with `as_own` what root has there is seen as the box's user's."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What one box sees."""
+class BoxPlan:
+    """What a box is to be."""
 
     workspace: Path
     """Seen at its own place, with nothing else of the folders around it."""
-    mapped: bool = False
-    """Whether it is root's, to be seen as the box's user's."""
-    toolchains: Sequence[Path] = ()
-    covers: Sequence[tuple[Path, bool]] = ()
+    run_id: str
+    mark: str
+    """Tells this box from others of the same run."""
+    owner: Owner
+    mapped: bool
+    """Whether the workspace is root's, to be seen as the owner's."""
+    limits: SandboxLimits
+    covers: Sequence[tuple[Path, bool]]
     """Paths in the workspace that are mounted over themselves, and whether they may be written."""
-    hidden: Sequence[Path] = ()
-    """Folders in the workspace that look empty."""
-    closed: Sequence[Path] = ()
-    """Folders in what is shown of the system and of toolchains that look empty, but for the workspace."""
-    masked: Sequence[Path] = ()
-    """Sockets in the workspace that are none in the box."""
-    sockets: Sequence[tuple[Path, str]] = ()
-    """Unix sockets of ours, and where the box sees them."""
-    private_mb: int
-    """How much fits into /tmp and into the home folder."""
+    masked: Sequence[Path]
+    """Sockets in the workspace that commands must not reach."""
+    hidden: Sequence[Path]
+    """Folders in the workspace that commands must not see."""
+    fabric: Path | None
+    """Fabric's own folder, which they must not see wherever it lies."""
+    egress_socket: Path | None
+    """The unix socket of the proxy, as it lies outside."""
+    waits: bool
+    """Whether its worker starts only when it is told to."""
+    environment: Mapping[str, str]
+    """Our own, of which commands see a part."""
 
 
-def mount_arguments(view: View, source: Source) -> list[str]:
+def mount_arguments(plan: BoxPlan, found: Sequence[Path], launch: Launch) -> list[str]:
     """Return what bubblewrap is told about files, but for those that are made for the box."""
-    workspace = source(view.workspace, as_own=view.mapped)
+    workspace = launch.source(plan.workspace, as_own=plan.mapped)
+    private_mb = plan.limits.total_disk_mb // 2
+    # In what is shown of the system and of toolchains fabric's own folder looks empty, but for the workspace.
+    closed = [] if plan.fabric is None or not within(plan.fabric, [*SYSTEM, *found]) else [plan.fabric]
+    egress = plan.egress_socket
     return [
         *_system(),
         *("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"),
         *("--dev", "/dev", *_memory("/dev/shm", _SHARED_MEMORY_MB, "1777"), "--remount-ro", "/dev"),  # noqa: S108
-        *_memory("/tmp", view.private_mb, "1777"),  # noqa: S108 - the box's own
+        *_memory("/tmp", private_mb, "1777"),  # noqa: S108 - the box's own
         *("--dir", "/var", "--symlink", "../tmp", "/var/tmp"),  # noqa: S108 - the box's own
-        *_memory(HOME, view.private_mb, "0700"),
-        *_binds("--ro-bind", view.toolchains, source),
-        *(part for path in view.closed for part in _emptied_places(path)),
-        *("--bind", str(workspace), str(view.workspace)),
-        *(part for path, writable in view.covers for part in _cover(view.workspace, path, writable, workspace)),
-        *(part for path in view.masked for part in ("--ro-bind", "/dev/null", str(path))),
-        *(part for path in view.hidden for part in _emptied_places(path)),
-        *(part for path in (*view.closed, *view.hidden) for part in ("--remount-ro", str(path))),
-        *(part for path, place in view.sockets for part in ("--bind", str(source(path, as_own=True)), place)),
+        *_memory(HOME, private_mb, "0700"),
+        *(part for path in found for part in ("--ro-bind", str(launch.source(path)), str(path))),
+        *(part for path in closed for part in _emptied_places(path)),
+        *("--bind", str(workspace), str(plan.workspace)),
+        *(part for path, writable in plan.covers for part in _cover(plan.workspace, path, writable, workspace)),
+        *(part for path in plan.masked for part in ("--ro-bind", "/dev/null", str(path))),
+        *(part for path in plan.hidden for part in _emptied_places(path)),
+        *(part for path in (*closed, *plan.hidden) for part in ("--remount-ro", str(path))),
+        *(() if egress is None else ("--bind", str(launch.source(egress, as_own=True)), _EGRESS)),
     ]
 
 
@@ -154,10 +144,6 @@ def _emptied_places(path: Path) -> tuple[str, ...]:
     return ("--perms", "0555", "--size", "4096", "--tmpfs", str(path))
 
 
-def _binds(option: str, paths: Iterable[Path], source: Source) -> list[str]:
-    return [part for path in paths for part in (option, str(source(path)), str(path))]
-
-
 def _cover(workspace: Path, path: Path, writable: bool, source: Path) -> tuple[str, ...]:
     inside = f"{source}{str(path).removeprefix(str(workspace))}"
     return ("--bind" if writable else "--ro-bind", inside, str(path))
@@ -175,32 +161,6 @@ _ISOLATED = (
 )
 _REST_OF_HEADER = 12
 _WORKER, _BRIDGE, _EGRESS = f"{OWN}/worker.pyc", f"{OWN}/bridge.pyc", f"{OWN}/egress"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoxPlan:
-    """What a box is to be."""
-
-    workspace: Path
-    run_id: str
-    mark: str
-    """Tells this box from others of the same run."""
-    owner: Owner
-    mapped: bool
-    """Whether the workspace is root's, to be seen as the owner's."""
-    limits: SandboxLimits
-    covers: Sequence[tuple[Path, bool]]
-    masked: Sequence[Path]
-    """Sockets in the workspace that commands must not reach."""
-    hidden: Sequence[Path]
-    """Folders in the workspace that commands must not see."""
-    fabric: Path | None
-    """Fabric's own folder, which they must not see wherever it lies."""
-    egress_socket: Path | None
-    waits: bool
-    """Whether its worker starts only when it is told to."""
-    environment: Mapping[str, str]
-    """Our own, of which commands see a part."""
 
 
 class Built(NamedTuple):
@@ -243,7 +203,7 @@ def build(plan: BoxPlan, open_files: ExitStack) -> Built:
     files: list[int] = []
 
     def handed_over(data: bytes) -> str:
-        files.append(_memory_file(data))
+        files.append(memory_file(data))
         open_files.callback(os.close, files[-1])
         return str(files[-1])
 
@@ -265,7 +225,7 @@ def build(plan: BoxPlan, open_files: ExitStack) -> Built:
         *_ISOLATED,
         *("--uid", str(plan.owner.uid), "--gid", str(plan.owner.gid)),
         *_settings(_environment(plan, found)),
-        *mount_arguments(_view(plan, found), launch.source),
+        *mount_arguments(plan, found, launch),
         *(
             part
             for path, data in _make(plan).items()
@@ -296,20 +256,6 @@ def _bubblewrap() -> Path:
     return program
 
 
-def _view(plan: BoxPlan, found: Sequence[Path]) -> View:
-    return View(
-        workspace=plan.workspace,
-        mapped=plan.mapped,
-        toolchains=found,
-        covers=plan.covers,
-        masked=plan.masked,
-        hidden=plan.hidden,
-        closed=[] if plan.fabric is None or not within(plan.fabric, [*SYSTEM, *found]) else [plan.fabric],
-        sockets=[(plan.egress_socket, _EGRESS)] if plan.egress_socket is not None else [],
-        private_mb=plan.limits.total_disk_mb // 2,
-    )
-
-
 def _environment(plan: BoxPlan, found: Sequence[Path]) -> dict[str, str]:
     visible = [*SYSTEM, *map(str, found), str(plan.workspace), "/etc/ssl/certs", "/etc/pki"]
     proxy = f"http://127.0.0.1:{egress_bridge.PORT}" if plan.egress_socket is not None else None
@@ -338,12 +284,3 @@ def _program(module: ModuleType) -> bytes:
     assert isinstance(module.__loader__, SourceLoader)
     code = module.__loader__.get_code(module.__name__)
     return MAGIC_NUMBER + bytes(_REST_OF_HEADER) + marshal.dumps(code)
-
-
-def _memory_file(data: bytes) -> int:
-    file = os.memfd_create("fabric", os.MFD_CLOEXEC)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(file, rest) :]
-    os.lseek(file, 0, os.SEEK_SET)
-    return file

@@ -1,4 +1,4 @@
-"""A command line as bash takes it."""
+"""A command line as bash takes it, and files in memory that hand it over."""
 
 import os
 from collections.abc import Mapping
@@ -38,3 +38,13 @@ def assignments(environment: Mapping[str, str]) -> list[bytes]:
     if any("\0" in value for value in environment.values()):
         raise ValueError("a variable of the command contains a NUL byte")
     return [os.fsencode(f"{name}={value}") for name, value in environment.items()]
+
+
+def memory_file(data: bytes) -> int:
+    """Return an open file that exists in memory only, to be read from its start."""
+    file = os.memfd_create("fabric", os.MFD_CLOEXEC)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    return file

@@ -1,10 +1,13 @@
-"""What a command prints, read as it comes and kept in part."""
+"""What a command prints, read as it comes and kept in part; and how its end is waited for."""
 
 import asyncio
 import os
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+from agent_fabric.application.ports.sandbox import CommandOutcome
 
 MAX_OUTPUT_BYTES = 64 * 1024
 """What is kept of each of stdout and stderr."""
@@ -12,11 +15,10 @@ TERM_GRACE_S = 1.0
 """How long a command that ran out of time may take to end by itself after SIGTERM."""
 STRAGGLERS_S = 0.25
 """How long processes that still hold the output open may go on after the command itself has ended."""
-SETTLE_S = 2.0
-"""How long to wait for what was killed to be gone."""
-
 _PIPE_BYTES = 64 * 1024
 _LAST_READS = 16
+
+T = TypeVar("T")
 
 
 class Ending(Protocol):
@@ -87,3 +89,68 @@ async def ended_within(timeout_s: float, *these: Ending) -> None:
         async with asyncio.timeout(timeout_s):
             for one in these:
                 await one.wait()
+
+
+class Output(NamedTuple):
+    """What one command prints."""
+
+    out: Drain
+    err: Drain
+
+    async def wait(self) -> object:
+        """Wait until no one can write any more."""
+        await self.out.wait()
+        return await self.err.wait()
+
+    def close_writers(self) -> None:
+        self.out.close_writer()
+        self.err.close_writer()
+
+    def outcome(
+        self, exit_code: int, *, timed_out: bool, undone: Iterable[str] = (), remarks: Iterable[str] = ()
+    ) -> CommandOutcome:
+        """Return how the command ended; its output is followed by what was done to it, so that its reader knows."""
+        told = [*(f"undone: {name!r} is protected" for name in dict.fromkeys(undone)), *remarks]
+        return CommandOutcome(
+            exit_code=exit_code,
+            stdout=self.out.kept,
+            stderr=self.err.kept + "".join(f"\n[{remark}]\n" for remark in told).encode(),
+            stdout_dropped=self.out.dropped,
+            stderr_dropped=self.err.dropped,
+            timed_out=timed_out,
+        )
+
+
+@contextmanager
+def drained_output(limit: int) -> Iterator[Output]:
+    """Read what a command prints as long as this lasts; of each pipe so much is kept."""
+    with Drain(limit) as out, Drain(limit) as err:
+        yield Output(out, err)
+
+
+async def wait_for_end(command: Ending, output: Output, timeout_s: float, ask_to_end: Callable[[], None]) -> bool:
+    """Wait for a command and, briefly, for those who still write; tell whether it ran out of time."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await command.wait()
+    except TimeoutError:
+        ask_to_end()
+        await ended_within(TERM_GRACE_S, command, output)
+        return True
+    await ended_within(STRAGGLERS_S, output)
+    return False
+
+
+async def finish(work: Coroutine[Any, Any, T], under_way: set[asyncio.Task[Any]]) -> T:
+    """Finish work even if the caller is cancelled. For starting and ending a box: half a box would leak processes.
+
+    `under_way` holds it meanwhile.
+    """
+    task = asyncio.create_task(work)
+    under_way.add(task)
+    task.add_done_callback(under_way.discard)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # or it would be logged
+        raise

@@ -12,8 +12,8 @@ import time
 CONTAINER, SEPARATOR = b"FABRIC_CONTAINER=", b"\x1f"
 VARIABLES = (b"FABRIC_RUN_ID=", b"FABRIC_BOX_OF=", CONTAINER)
 LIMIT = b"1000003"
-"""See `marked`, `bubblewrap_build`, `podman_engine` and `run_processes`, of which nothing is imported here: a test
-compares them."""
+"""See `process_environments`, `bubblewrap_build`, `podman_engine` and `run_processes`, of which nothing is imported
+here: a test compares them."""
 LOOK_S = 0.5
 """How often the clock is looked at: a wait does not go on while the machine sleeps, but the lease does."""
 PASSES = 50

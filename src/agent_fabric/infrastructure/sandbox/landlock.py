@@ -21,14 +21,14 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.policy.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
 from agent_fabric.infrastructure.sandbox import idmapped, landlock_helper, seccomp
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
-from agent_fabric.infrastructure.sandbox.command_line import assignments, bash_arguments
+from agent_fabric.infrastructure.sandbox.command_line import assignments, bash_arguments, memory_file
 from agent_fabric.infrastructure.sandbox.draining import (
     MAX_OUTPUT_BYTES,
-    SETTLE_S,
-    STRAGGLERS_S,
-    TERM_GRACE_S,
-    Drain,
+    Output,
+    drained_output,
     ended_within,
+    finish,
+    wait_for_end,
 )
 from agent_fabric.infrastructure.sandbox.dropping import (
     DEFAULT_UID,
@@ -44,12 +44,9 @@ from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.landlock_helper import ENDED, GONE, NOT_STARTED, OVER_LIMIT
 from agent_fabric.infrastructure.sandbox.landlock_root import CLOSED
 from agent_fabric.infrastructure.sandbox.landlock_rules import MISSING_BELOW, landlock_version
-from agent_fabric.infrastructure.sandbox.landlock_setid import setid_filter
-from agent_fabric.infrastructure.sandbox.landlock_watch import remarks
-from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.mounts_toolchains import toolchains
-from agent_fabric.infrastructure.sandbox.uncancelled import finish
+from agent_fabric.infrastructure.sandbox.process_environments import RUN, SETTLE_S, entry, kill_marked
 from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles, require_workspace
 from agent_fabric.infrastructure.tree_walk import remove_tree
 
@@ -164,31 +161,25 @@ class LandlockSandbox(WorkspaceFiles):
         if not self._running:
             list(self._protected.cover())  # what is there now may stay
         with ExitStack() as pipes:
-            out = pipes.enter_context(Drain(self._max_output_bytes))
-            err = pipes.enter_context(Drain(self._max_output_bytes))
+            output = pipes.enter_context(drained_output(self._max_output_bytes))
             line = pipes.enter_context(_Line())
             self._running.add(mark)
             try:
-                helper.order(
-                    [*assignments(environment or {}), b"", mark.encode(), *arguments], out.writer, err.writer, line
-                )
-                out.close_writer()
-                err.close_writer()
-                timed_out = await _wait(line, out, err, timeout_s)
+                helper.order([*assignments(environment or {}), b"", mark.encode(), *arguments], output, line)
+                output.close_writers()
+                timed_out = await wait_for_end(line.over, output, timeout_s, line.ask_to_end)
             finally:
                 await line.end()
                 self._running.discard(mark)
                 undone += self._protected.undo(has_ended=True)
-            await ended_within(SETTLE_S, out, err)
+            await ended_within(SETTLE_S, output)
         if line.not_started is not None:
             raise OSError(line.not_started, f"the command cannot be started: {os.strerror(line.not_started)}")
-        return CommandOutcome(
-            exit_code=-signal.SIGKILL if line.exit_code is None or line.over_limit else line.exit_code,
-            stdout=out.kept,
-            stderr=err.kept + remarks(line.over_limit, undone),
-            stdout_dropped=out.dropped,
-            stderr_dropped=err.dropped,
+        return output.outcome(
+            -signal.SIGKILL if line.exit_code is None or line.over_limit else line.exit_code,
             timed_out=timed_out,
+            undone=undone,
+            remarks=[f"ended: it used {line.over_limit}"] if line.over_limit else [],
         )
 
     async def end_leftovers(self) -> int:
@@ -264,7 +255,7 @@ class LandlockSandbox(WorkspaceFiles):
             "limits": self._limits.model_dump(),
             "environment": {**allowed(given), RUN: self._run_id},
             "git_settings": git_identity(given),
-            "seccomp": [seccomp.filter_bytes(sockets="none", among_others=True).hex(), setid_filter().hex()],
+            "seccomp": seccomp.filter_bytes(sockets="none", among_others=True).hex(),
             "read": list(self._render([*READABLE, *self._readable, *map(str, toolchains(given, self._workspace))])),
             "write": [SHARED_MEMORY],
         }
@@ -328,11 +319,11 @@ class _Helper:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def order(self, words: list[bytes], out: int, err: int, line: "_Line") -> None:
+    def order(self, words: list[bytes], output: Output, line: "_Line") -> None:
         """Have a command started; what becomes of it is told over the line."""
-        text = _memory(b"\0".join(words))
+        text = memory_file(b"\0".join(words))
         try:
-            socket.send_fds(self._channel, [b"run"], [text, out, err, line.theirs.fileno()])
+            socket.send_fds(self._channel, [b"run"], [text, output.out.writer, output.err.writer, line.theirs.fileno()])
         finally:
             os.close(text)
             line.theirs.close()
@@ -348,7 +339,7 @@ class _Helper:
             remove_tree(self._temporary)
 
     def _set_up(self, setup: Mapping[str, object]) -> str:
-        text = _memory(json.dumps(setup).encode())
+        text = memory_file(json.dumps(setup).encode())
         try:
             socket.send_fds(self._channel, [b"box"], [text])
             self._channel.settimeout(_START_S)
@@ -415,30 +406,6 @@ class _Line:
             self._loop.remove_reader(self._ours)
             self.gone.set()
         self.over.set()
-
-
-async def _wait(line: _Line, out: Drain, err: Drain, timeout_s: float) -> bool:
-    """Wait for the command and, briefly, for those who still write; tell whether it ran out of time."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            await line.over.wait()
-    except TimeoutError:
-        line.ask_to_end()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(TERM_GRACE_S):
-                await line.over.wait()
-                await ended_within(TERM_GRACE_S, out, err)
-        return True
-    await ended_within(STRAGGLERS_S, out, err)
-    return False
-
-
-def _memory(content: bytes) -> int:
-    """Return an open file that exists in memory only."""
-    fd = os.memfd_create("order", os.MFD_CLOEXEC)
-    with os.fdopen(os.dup(fd), "wb") as file:
-        file.write(content)
-    return fd
 
 
 def _clear(prefix: str) -> None:

@@ -80,7 +80,9 @@ _NOW = (1 << 30) - 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class _Program(ctypes.Structure):
+class Program(ctypes.Structure):
+    """A seccomp filter, as the kernel takes it."""
+
     _fields_ = (("count", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
@@ -94,7 +96,7 @@ def hand_over() -> int | None:
     """
     for flags, answer in ((_NEW_LISTENER | _WAIT_KILLABLE, _ASK), (_NEW_LISTENER, _ASK), (0, _ERRNO | errno.EPERM)):
         text = _filter(answer)
-        program = _Program(len(text) // 8, text)
+        program = Program(len(text) // 8, text)
         listener = _libc.syscall(_SECCOMP[platform.machine()], _SET_FILTER, flags, ctypes.byref(program))
         if listener >= 0:
             return int(listener) if flags else None

@@ -45,10 +45,6 @@ _STARTED = b"P"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class _Program(ctypes.Structure):
-    _fields_ = (("count", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
-
-
 class Box:
     """What is the same for all commands of the run."""
 
@@ -61,7 +57,7 @@ class Box:
         self.variables: dict[bytes, bytes] = {}
         """Those of one command; set in the process that keeps it."""
         self.limits: dict[str, int] = setup["limits"]
-        self.filters = [bytes.fromhex(text) for text in setup["seccomp"]]
+        self.filter = bytes.fromhex(setup["seccomp"])
         self.writable: tuple[str, ...] = (place.workspace, place.temporary, *setup["write"])
         self.ruleset = Ruleset(Allowed(read=tuple(setup["read"]), write=self.writable))
         self._others, self._counted = 0, 0.0
@@ -79,10 +75,9 @@ class Box:
             most = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (most, most))
         self.ruleset.lay_on_this_process()
-        for text in self.filters:
-            program = _Program(len(text) // 8, text)
-            if _libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_FILTER), ctypes.byref(program), 0, 0):
-                raise OSError(ctypes.get_errno(), "seccomp was refused")
+        program = landlock_attributes.Program(len(self.filter) // 8, self.filter)
+        if _libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_FILTER), ctypes.byref(program), 0, 0):
+            raise OSError(ctypes.get_errno(), "seccomp was refused")
         return landlock_attributes.hand_over()
 
     def _rlimits(self) -> dict[int, int]:

@@ -89,13 +89,6 @@ class Watch:
         return written
 
 
-def remarks(exceeded: str, undone: list[str]) -> bytes:
-    """Return what a command's output is followed by, so that its reader knows what was done to it."""
-    said = [f"undone: {name!r} is protected" for name in dict.fromkeys(undone)]
-    said += [f"ended: it used {exceeded}"] if exceeded else []
-    return "".join(f"\n[{remark}]\n" for remark in said).encode()
-
-
 def children(pid: int) -> list[int]:
     """Return the processes started by this one, or left to it."""
     try:

@@ -2,16 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, assert_never
 
-from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
+from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.sandbox import SandboxConfig
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.sandbox.own_program import require_elsewhere
-from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
+from agent_fabric.infrastructure.sandbox.workspaces import require_elsewhere, require_workspace
 
 Level = Literal["A", "A+", "B", "C"]
 """How strong a box is; see docs/operate/security.md."""
@@ -35,40 +33,6 @@ class Surroundings:
     """The unix socket of the proxy through which commands reach the network; None: they do not. Only level A has it."""
     commands: bool = True
     """Whether commands run at level C."""
-
-
-class OpenBox:
-    """A box that needs no ending. Without `commands` it has files only: it says why, instead of running anything."""
-
-    def __init__(self, inner: Sandbox, *, commands: bool = True) -> None:
-        self.level = inner.level
-        self._inner = inner
-        self._commands = commands
-
-    async def run_command(
-        self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None
-    ) -> CommandOutcome:
-        if not self._commands:
-            raise PermissionError(
-                "Commands do not run here: fabric was started as root and no sandbox works. Start it as a plain user, "
-                "install bubblewrap, or set sandbox.level to C on purpose."
-            )
-        return await self._inner.run_command(command, timeout_s=timeout_s, environment=environment)
-
-    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
-        return await self._inner.read_file(path, max_bytes=max_bytes)
-
-    async def write_file(self, path: str, data: bytes) -> bool:
-        return await self._inner.write_file(path, data)
-
-    async def list_files(self, path: str, *, max_entries: int) -> tuple[list[str], bool]:
-        return await self._inner.list_files(path, max_entries=max_entries)
-
-    async def end_leftovers(self) -> int:
-        return await self._inner.end_leftovers()
-
-    async def aclose(self) -> None:
-        """Do nothing: nothing goes on between commands."""
 
 
 # What makes boxes is imported when a box of its level is made: other runs would only pay for it.
@@ -127,7 +91,7 @@ def container_box(
 def _unconfined_box(workspace: Path, run_id: str, around: Surroundings) -> Box:
     from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox  # noqa: PLC0415 - see above
 
-    return OpenBox(UnconfinedSandbox(workspace, run_id), commands=around.commands)
+    return UnconfinedSandbox(workspace, run_id, commands=around.commands)
 
 
 def _bubblewrap(workspace: Path, run_id: str, config: SandboxConfig, around: Surroundings) -> Box:

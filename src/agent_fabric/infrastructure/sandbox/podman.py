@@ -6,7 +6,7 @@ import secrets
 import signal
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -15,13 +15,20 @@ from agent_fabric.config.schema.sandbox import SandboxLimits
 from agent_fabric.domain.policy.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.command_line import bash_arguments
-from agent_fabric.infrastructure.sandbox.draining import MAX_OUTPUT_BYTES, SETTLE_S, TERM_GRACE_S, Drain, ended_within
+from agent_fabric.infrastructure.sandbox.draining import (
+    MAX_OUTPUT_BYTES,
+    TERM_GRACE_S,
+    Output,
+    drained_output,
+    ended_within,
+)
 from agent_fabric.infrastructure.sandbox.dropping import DEFAULT_UID, Owner, give, owner_for
 from agent_fabric.infrastructure.sandbox.environment import SET
 from agent_fabric.infrastructure.sandbox.git_identity import git_identity
-from agent_fabric.infrastructure.sandbox.landlock_watch import Watch, remarks
+from agent_fabric.infrastructure.sandbox.landlock_watch import Watch
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.podman_engine import LABEL, Engine, remove_containers
+from agent_fabric.infrastructure.sandbox.process_environments import SETTLE_S
 from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles, require_workspace
 
 WORKSPACE = "/workspace"
@@ -140,16 +147,14 @@ class ContainerSandbox(WorkspaceFiles):
         container = self._waiting() or await self._start()
         usable, undone = False, list[str]()
         try:
-            with ExitStack() as pipes:
-                out = pipes.enter_context(Drain(self._max_output_bytes))
-                err = pipes.enter_context(Drain(self._max_output_bytes))
-                process = await container.start(arguments, environment or {}, out, err)
+            with drained_output(self._max_output_bytes) as output:
+                process = await container.start(arguments, environment or {}, output)
                 try:
                     timed_out, exceeded = await self._wait(process, timeout_s)
                 finally:
                     usable = await _end(process)
                     undone += await asyncio.to_thread(self._protected.undo, has_ended=True)
-                await ended_within(SETTLE_S, out, err)
+                await ended_within(SETTLE_S, output)
         finally:
             if usable:
                 self._idle.append(container)
@@ -157,15 +162,13 @@ class ContainerSandbox(WorkspaceFiles):
                 self._all.discard(container)
                 await container.remove()
         code = -signal.SIGKILL if process.returncode is None or exceeded else process.returncode
-        if code == _ENGINE_FAILED and err.kept.startswith(b"Error"):
-            raise OSError(f"the command cannot be started: {err.kept.decode(errors='replace').strip()}")
-        return CommandOutcome(
-            exit_code=-(code - 128) if timed_out and code > 128 else code,
-            stdout=out.kept,
-            stderr=err.kept + remarks(exceeded, undone),
-            stdout_dropped=out.dropped,
-            stderr_dropped=err.dropped,
+        if code == _ENGINE_FAILED and output.err.kept.startswith(b"Error"):
+            raise OSError(f"the command cannot be started: {output.err.kept.decode(errors='replace').strip()}")
+        return output.outcome(
+            -(code - 128) if timed_out and code > 128 else code,
             timed_out=timed_out,
+            undone=undone,
+            remarks=[f"ended: it used {exceeded}"] if exceeded else [],
         )
 
     async def end_leftovers(self) -> int:
@@ -291,7 +294,7 @@ class _Container:
             raise OSError(f"the command cannot be started: {said or 'the container ended at once'}")
 
     async def start(
-        self, arguments: list[bytes], environment: Mapping[str, str], out: Drain, err: Drain
+        self, arguments: list[bytes], environment: Mapping[str, str], output: Output
     ) -> asyncio.subprocess.Process:
         """Start a command in the container."""
         # A name without a value is taken from the engine's own environment, which only its user can read.
@@ -303,8 +306,8 @@ class _Container:
                 *arguments,
                 env={**os.environ, **environment} if environment else None,
                 stdin=asyncio.subprocess.PIPE,
-                stdout=out.writer,
-                stderr=err.writer,
+                stdout=output.out.writer,
+                stderr=output.err.writer,
                 cwd=self._folder,
                 start_new_session=True,
             )
@@ -312,8 +315,7 @@ class _Container:
             number = error.errno or 0
             raise OSError(number, f"the command cannot be started: {os.strerror(number)}") from None
         finally:
-            out.close_writer()
-            err.close_writer()
+            output.close_writers()
 
     async def remove(self) -> None:
         """End the container by closing its input; by force if that does not help."""

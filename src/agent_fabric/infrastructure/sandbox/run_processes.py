@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_fabric.domain.identity.principals import UNKNOWN_RUN
-from agent_fabric.infrastructure.sandbox.marked import RUN
+from agent_fabric.infrastructure.sandbox.process_environments import RUN
 
 MARK: Final = 1_000_003
 """The hard limit of a run's processes; a process can only lower it further."""

@@ -11,10 +11,12 @@ from functools import cached_property
 from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
-from agent_fabric.domain.policy.protected import PROTECTED_AT_TOP
+from agent_fabric.domain.policy.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
+from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.command_line import BASH
 from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles
 
 PROGRAM = "/usr/bin/sandbox-exec"
 
@@ -62,7 +64,7 @@ def seatbelt_profile(
     return "\n".join(lines) + "\n"
 
 
-class SeatbeltSandbox:
+class SeatbeltSandbox(WorkspaceFiles):
     """Sandbox of level B on macOS: commands run under a Seatbelt profile. Files are handled as at level C."""
 
     level = "B"
@@ -71,6 +73,10 @@ class SeatbeltSandbox:
         self._workspace = workspace
         self._hidden = hidden
         self._run_id = run_id
+
+    @cached_property
+    def _files(self) -> Beneath:
+        return Beneath(self._workspace, hidden=HIDDEN, protected=is_protected)
 
     @cached_property
     def _temporary(self) -> tempfile.TemporaryDirectory[str]:
@@ -92,15 +98,6 @@ class SeatbeltSandbox:
     ) -> CommandOutcome:
         words = [PROGRAM, "-p", self._profile, *(word.decode() for word in BASH), command]
         return await self._inner.run_command(f"exec {shlex.join(words)}", timeout_s=timeout_s, environment=environment)
-
-    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
-        return await self._inner.read_file(path, max_bytes=max_bytes)
-
-    async def write_file(self, path: str, data: bytes) -> bool:
-        return await self._inner.write_file(path, data)
-
-    async def list_files(self, path: str, *, max_entries: int) -> tuple[list[str], bool]:
-        return await self._inner.list_files(path, max_entries=max_entries)
 
     async def end_leftovers(self) -> int:
         return await self._inner.end_leftovers()

@@ -24,118 +24,47 @@ class _Machine(NamedTuple):
 
 _MACHINES = {"x86_64": _Machine(0xC000003E, 0), "aarch64": _Machine(0xC00000B7, 1)}
 
-_REFUSED: dict[str, tuple[int | None, int | None]] = {
+
+def _numbers(text: str) -> dict[str, tuple[int | None, ...]]:
+    """Return system calls by name, each with its numbers by column; `-`: that kind of machine has none."""
+    calls = (call.partition("=") for call in text.split())
+    return {name: tuple(None if n == "-" else int(n) for n in numbers.split("/")) for name, _, numbers in calls}
+
+
+_REFUSED = _numbers(
     # namespaces and mounts
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fspick": (433, 433),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "mount_setattr": (442, 442),
-    "open_tree_attr": (467, 467),
-    "open_by_handle_at": (304, 265),
+    "unshare=272/97 setns=308/268 mount=165/40 umount2=166/39 pivot_root=155/41 chroot=161/51 fsopen=430/430 "
+    "fsconfig=431/431 fsmount=432/432 fspick=433/433 open_tree=428/428 move_mount=429/429 mount_setattr=442/442 "
+    "open_tree_attr=467/467 open_by_handle_at=304/265 "
     # keys, and parts of the kernel with a history
-    "keyctl": (250, 219),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "fanotify_init": (300, 262),
-    "lookup_dcookie": (212, 18),
-    "modify_ldt": (154, None),
-    "uselib": (134, None),
-    "ustat": (136, None),
-    "sysfs": (139, None),
-    "_sysctl": (156, None),
-    "nfsservctl": (180, 42),
+    "keyctl=250/219 add_key=248/217 request_key=249/218 bpf=321/280 perf_event_open=298/241 userfaultfd=323/282 "
+    "io_uring_setup=425/425 io_uring_enter=426/426 io_uring_register=427/427 fanotify_init=300/262 "
+    "lookup_dcookie=212/18 modify_ldt=154/- uselib=134/- ustat=136/- sysfs=139/- _sysctl=156/- nfsservctl=180/42 "
     # other processes
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "process_madvise": (440, 440),
-    "pidfd_getfd": (438, 438),
-    "kcmp": (312, 272),
-    "move_pages": (279, 239),
-    "migrate_pages": (256, 238),
+    "ptrace=101/117 process_vm_readv=310/270 process_vm_writev=311/271 process_madvise=440/440 pidfd_getfd=438/438 "
+    "kcmp=312/272 move_pages=279/239 migrate_pages=256/238 "
     # the machine
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "create_module": (174, None),
-    "get_kernel_syms": (177, None),
-    "query_module": (178, None),
-    "reboot": (169, 142),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "quotactl": (179, 60),
-    "quotactl_fd": (443, 443),
-    "acct": (163, 89),
-    "syslog": (103, 116),
-    "settimeofday": (164, 170),
-    "clock_settime": (227, 112),
-    "adjtimex": (159, 171),
-    "clock_adjtime": (305, 266),
-    "sethostname": (170, 161),
-    "setdomainname": (171, 162),
-    "iopl": (172, None),
-    "ioperm": (173, None),
-    "vhangup": (153, 58),
-}
-_ABSENT_AMONG_OTHERS: dict[str, tuple[int | None, int | None]] = {
+    "kexec_load=246/104 kexec_file_load=320/294 init_module=175/105 finit_module=313/273 delete_module=176/106 "
+    "create_module=174/- get_kernel_syms=177/- query_module=178/- reboot=169/142 swapon=167/224 swapoff=168/225 "
+    "quotactl=179/60 quotactl_fd=443/443 acct=163/89 syslog=103/116 settimeofday=164/170 clock_settime=227/112 "
+    "adjtimex=159/171 clock_adjtime=305/266 sethostname=170/161 setdomainname=171/162 iopl=172/- ioperm=173/- "
+    "vhangup=153/58"
+)
+_ABSENT_AMONG_OTHERS = _numbers(
     # System V objects and message queues: they have no path, belong to every program of the user, and outlive commands.
-    "shmget": (29, 194),
-    "shmat": (30, 196),
-    "shmctl": (31, 195),
-    "semget": (64, 190),
-    "semop": (65, 193),
-    "semctl": (66, 191),
-    "semtimedop": (220, 192),
-    "msgget": (68, 186),
-    "msgsnd": (69, 189),
-    "msgrcv": (70, 188),
-    "msgctl": (71, 187),
-    "mq_open": (240, 180),
-    "mq_unlink": (241, 181),
+    "shmget=29/194 shmat=30/196 shmctl=31/195 semget=64/190 semop=65/193 semctl=66/191 semtimedop=220/192 "
+    "msgget=68/186 msgsnd=69/189 msgrcv=70/188 msgctl=71/187 mq_open=240/180 mq_unlink=241/181 "
     # what is told of files that cannot be opened: the names of what others make, and handles
-    "inotify_init": (253, None),
-    "inotify_init1": (294, 26),
-    "name_to_handle_at": (303, 264),
+    "inotify_init=253/- inotify_init1=294/26 name_to_handle_at=303/264 "
     # newer ways to what is in the next table; programs fall back to the older ones
-    "setxattrat": (463, 463),
-    "getxattrat": (464, 464),
-    "listxattrat": (465, 465),
-    "removexattrat": (466, 466),
-    "file_getattr": (468, 468),
-    "file_setattr": (469, 469),
-}
+    "setxattrat=463/463 getxattrat=464/464 listxattrat=465/465 removexattrat=466/466 file_getattr=468/468 "
+    "file_setattr=469/469"
+)
 """Where a box is among the user's other programs and files, as if the kernel did not have them."""
-_UNSUPPORTED_AMONG_OTHERS: dict[str, tuple[int, int]] = {
-    "setxattr": (188, 5),
-    "lsetxattr": (189, 6),
-    "fsetxattr": (190, 7),
-    "getxattr": (191, 8),
-    "lgetxattr": (192, 9),
-    "fgetxattr": (193, 10),
-    "listxattr": (194, 11),
-    "llistxattr": (195, 12),
-    "flistxattr": (196, 13),
-    "removexattr": (197, 14),
-    "lremovexattr": (198, 15),
-    "fremovexattr": (199, 16),
-}
+_UNSUPPORTED_AMONG_OTHERS = _numbers(
+    "setxattr=188/5 lsetxattr=189/6 fsetxattr=190/7 getxattr=191/8 lgetxattr=192/9 fgetxattr=193/10 listxattr=194/11 "
+    "llistxattr=195/12 flistxattr=196/13 removexattr=197/14 lremovexattr=198/15 fremovexattr=199/16"
+)
 """Likewise, as on a file system without extended attributes: those of files that cannot be opened could be used."""
 _ITSELF_AMONG_OTHERS: tuple[tuple[int, int], ...] = (
     (302, 261),  # prlimit64
@@ -241,11 +170,9 @@ def filter_bytes(*, sockets: Sockets = "any", among_others: bool = False, machin
 def _apart(column: int) -> list[bytes]:
     """Keep a box that is among other programs of the same user away from them."""
     lines: list[bytes] = []
-    for absent in _ABSENT_AMONG_OTHERS.values():
-        if (number := absent[column]) is not None:
-            lines += _when(number, [_give(_ERRNO | errno.ENOSYS)])
-    for unsupported in _UNSUPPORTED_AMONG_OTHERS.values():
-        lines += _when(unsupported[column], [_give(_ERRNO | errno.EOPNOTSUPP)])
+    for calls, answer in ((_ABSENT_AMONG_OTHERS, errno.ENOSYS), (_UNSUPPORTED_AMONG_OTHERS, errno.EOPNOTSUPP)):
+        for number in filter(None, (both[column] for both in calls.values())):
+            lines += _when(number, [_give(_ERRNO | answer)])
     for itself in _ITSELF_AMONG_OTHERS:
         lines += _when(itself[column], [_load_argument(0), _if_equal(0, 1), _refuse(), _give(_ALLOW)])
     for *numbers, of_the_user in _GROUP_AMONG_OTHERS:

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
@@ -16,15 +16,13 @@ from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.command_line import bash_arguments
 from agent_fabric.infrastructure.sandbox.draining import (
     MAX_OUTPUT_BYTES,
-    SETTLE_S,
-    STRAGGLERS_S,
-    TERM_GRACE_S,
-    Drain,
+    Output,
+    drained_output,
     ended_within,
+    wait_for_end,
 )
 from agent_fabric.infrastructure.sandbox.environment import allowed
-from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked
-from agent_fabric.infrastructure.sandbox.process_environments import lowest_pid_of
+from agent_fabric.infrastructure.sandbox.process_environments import RUN, SETTLE_S, entry, kill_marked, lowest_pid_of
 from agent_fabric.infrastructure.sandbox.run_processes import SHELL_MARK
 from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles
 
@@ -79,11 +77,14 @@ class UnconfinedSandbox(WorkspaceFiles):
         workspace: Path,
         run_id: str,
         *,
+        commands: bool = True,
         max_output_bytes: int = MAX_OUTPUT_BYTES,
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        """Make a box; without `commands` it has files only, and says why instead of running anything."""
         self._workspace = workspace
         self._run_id = run_id
+        self._commands = commands
         self._max_output_bytes = max_output_bytes
         self._given_environment = environment
         self._running: set[str] = set()
@@ -108,28 +109,28 @@ class UnconfinedSandbox(WorkspaceFiles):
             ValueError: the command is not valid text.
             OSError: the command could not be started.
         """
+        if not self._commands:
+            raise PermissionError(
+                "Commands do not run here: fabric was started as root and no sandbox works. Start it as a plain user, "
+                "install bubblewrap, or set sandbox.level to C on purpose."
+            )
         arguments = bash_arguments(command)
         mark = secrets.token_hex(8)
         process: asyncio.subprocess.Process | None = None
         begun = time.monotonic()
         with ExitStack() as pipes:
-            out = pipes.enter_context(Drain(self._max_output_bytes))
-            err = pipes.enter_context(Drain(self._max_output_bytes))
+            output = pipes.enter_context(drained_output(self._max_output_bytes))
             self._running.add(mark)
             try:
-                process = await self._start(arguments, environment or {}, mark, out, err, pipes)
-                timed_out = await _wait(process, out, err, timeout_s)
+                process = await self._start(arguments, environment or {}, mark, output, pipes)
+                end = partial(_signal_group, process.pid, signal.SIGTERM)
+                timed_out = await wait_for_end(process, output, timeout_s, end)
             finally:
                 await _end(process, mark, begun)
                 self._running.discard(mark)
-            await ended_within(SETTLE_S, out, err)
-        return CommandOutcome(
-            exit_code=-signal.SIGKILL if process.returncode is None else process.returncode,
-            stdout=out.kept,
-            stderr=err.kept,
-            stdout_dropped=out.dropped,
-            stderr_dropped=err.dropped,
-            timed_out=timed_out,
+            await ended_within(SETTLE_S, output)
+        return output.outcome(
+            -signal.SIGKILL if process.returncode is None else process.returncode, timed_out=timed_out
         )
 
     async def end_leftovers(self) -> int:
@@ -137,13 +138,15 @@ class UnconfinedSandbox(WorkspaceFiles):
         ours = {entry(_COMMAND, mark) for mark in self._running}
         return await asyncio.to_thread(kill_marked, entry(RUN, self._run_id), spare=ours)
 
+    async def aclose(self) -> None:
+        """Do nothing: nothing goes on between commands."""
+
     async def _start(
         self,
         arguments: list[bytes],
         environment: Mapping[str, str],
         mark: str,
-        out: Drain,
-        err: Drain,
+        output: Output,
         pipes: ExitStack,
     ) -> asyncio.subprocess.Process:
         watched, lifeline = os.pipe()
@@ -154,8 +157,8 @@ class UnconfinedSandbox(WorkspaceFiles):
                 cwd=self._files.root,
                 env={**self._environment, **environment, _COMMAND: mark},
                 stdin=watched,
-                stdout=out.writer,
-                stderr=err.writer,
+                stdout=output.out.writer,
+                stderr=output.err.writer,
                 start_new_session=True,
             )
         except OSError as error:
@@ -164,21 +167,7 @@ class UnconfinedSandbox(WorkspaceFiles):
             raise OSError(number, f"the command cannot be started: {os.strerror(number)}") from None
         finally:
             os.close(watched)
-            out.close_writer()
-            err.close_writer()
-
-
-async def _wait(process: asyncio.subprocess.Process, out: Drain, err: Drain, timeout_s: float) -> bool:
-    """Wait for the command and, briefly, for those who still write; tell whether it ran out of time."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            await process.wait()
-    except TimeoutError:
-        _signal_group(process.pid, signal.SIGTERM)
-        await ended_within(TERM_GRACE_S, process, out, err)
-        return True
-    await ended_within(STRAGGLERS_S, out, err)
-    return False
+            output.close_writers()
 
 
 async def _end(process: asyncio.subprocess.Process | None, mark: str, begun: float) -> None:

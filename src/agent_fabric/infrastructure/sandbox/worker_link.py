@@ -10,8 +10,9 @@ from contextlib import suppress
 from typing import NamedTuple, Self
 
 from agent_fabric.infrastructure.sandbox.bubblewrap_build import Built
-from agent_fabric.infrastructure.sandbox.command_line import assignments
-from agent_fabric.infrastructure.sandbox.draining import SETTLE_S, STRAGGLERS_S, TERM_GRACE_S, Drain, ended_within
+from agent_fabric.infrastructure.sandbox.command_line import assignments, memory_file
+from agent_fabric.infrastructure.sandbox.draining import Output, ended_within, wait_for_end
+from agent_fabric.infrastructure.sandbox.process_environments import SETTLE_S
 from agent_fabric.infrastructure.sandbox.worker import ENDED, NOT_STARTED, READY, REPORT
 
 _START_S = 20.0
@@ -94,8 +95,7 @@ class WorkerLink:
     async def run(
         self,
         arguments: Sequence[bytes],
-        out: Drain,
-        err: Drain,
+        output: Output,
         timeout_s: float,
         environment: Mapping[str, str],
     ) -> Ending:
@@ -105,24 +105,15 @@ class WorkerLink:
             OSError: it could not be started.
         """
         try:
-            line = self._send([*assignments(environment), b"", *arguments], out, err)
+            line = self._send([*assignments(environment), b"", *arguments], output)
         except (BrokenPipeError, ConnectionResetError):
             self.end("its worker had ended")
             return Ending(-signal.SIGKILL, is_known=False)
-        timed_out = False
         try:
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await line.reported.wait()
-            except TimeoutError:
-                timed_out = True
-                line.ask_to_end()
-                await ended_within(TERM_GRACE_S, line.reported, out, err)
-            else:
-                await ended_within(STRAGGLERS_S, out, err)
+            timed_out = await wait_for_end(line.reported, output, timeout_s, line.ask_to_end)
         finally:
             await self._end(line)
-        await ended_within(SETTLE_S, out, err)
+        await ended_within(SETTLE_S, output)
         match line.report:
             case kind, number if kind == NOT_STARTED:
                 raise OSError(number, f"the command cannot be started: {os.strerror(number)}")
@@ -144,20 +135,18 @@ class WorkerLink:
         await asyncio.to_thread(_reap, self._process)
         self._control.close()
 
-    def _send(self, words: Sequence[bytes], out: Drain, err: Drain) -> "_Line":
-        text = os.memfd_create("arguments", os.MFD_CLOEXEC)
+    def _send(self, words: Sequence[bytes], output: Output) -> "_Line":
+        text = memory_file(b"\0".join(words))
         ours, theirs = socket.socketpair()
         try:
-            _write_all(text, b"\0".join(words))
-            socket.send_fds(self._control, [b"c"], [theirs.fileno(), out.writer, err.writer, text])
+            socket.send_fds(self._control, [b"c"], [theirs.fileno(), output.out.writer, output.err.writer, text])
         except OSError:
             ours.close()
             raise
         finally:
             theirs.close()
             os.close(text)
-            out.close_writer()
-            err.close_writer()
+            output.close_writers()
         return _Line(ours)
 
     async def _end(self, line: "_Line") -> None:
@@ -283,9 +272,3 @@ def _number_in(info: int) -> int:
 def _last_words(errors: int) -> str:
     text = os.pread(errors, _SHOWN_BYTES, max(os.fstat(errors).st_size - _SHOWN_BYTES, 0))
     return f"the box cannot be made: {text.decode(errors='replace').strip() or 'no reason given'}"
-
-
-def _write_all(file: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(file, rest) :]

@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.sandbox.own_program import covers_of, own_program, require_elsewhere
+from agent_fabric.infrastructure.sandbox.workspaces import covers_of, own_program, require_elsewhere
 
 
 def test_a_workspace_elsewhere_holds_nothing_of_ours(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from agent_fabric.config.schema.sandbox import EgressConfig
 from agent_fabric.config.schema.tools import BrowserConfig
 from agent_fabric.domain.policy.allowlists import refuse_domain
 from agent_fabric.domain.tools.allowlists import Allowlists
-from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, Lookup, system_lookup
-from agent_fabric.infrastructure.sandbox.egress.hosts import Endpoint
+from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, Endpoint, Lookup, system_lookup
 
 _MAX_HOSTS: Final = 1_000
 _MAX_REPORTS: Final = 200

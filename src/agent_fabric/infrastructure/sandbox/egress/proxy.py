@@ -17,8 +17,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, Lookup, system_lookup
-from agent_fabric.infrastructure.sandbox.egress.hosts import Endpoint, Malformed
+from agent_fabric.infrastructure.sandbox.egress.addresses import (
+    AddressGuard,
+    Endpoint,
+    Lookup,
+    Malformed,
+    system_lookup,
+)
 from agent_fabric.infrastructure.sandbox.egress.policy import (
     EgressLimits,
     EgressPolicy,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agent_fabric.infrastructure.sandbox.egress.hosts import Endpoint, Malformed, endpoint_from
+from agent_fabric.infrastructure.sandbox.egress.addresses import Endpoint, Malformed, endpoint_from
 
 _TOKEN: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
@@ -20,20 +20,8 @@ _ABSOLUTE: Final = re.compile(r"(?i:http)://([^/?#\\]*)([/?][^#]*)?")
 _UNSPOKEN: Final = frozenset({b"TRACE", b"TRACK"})
 """Methods that send back what was sent, secrets included."""
 _ONE_HOP: Final = frozenset(
-    {
-        b"connection",
-        b"proxy-connection",
-        b"proxy-authorization",
-        b"proxy-authenticate",
-        b"keep-alive",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-        b"expect",
-        b"host",
-        b"content-length",
-    }
+    b"connection proxy-connection proxy-authorization proxy-authenticate keep-alive te trailer transfer-encoding "
+    b"upgrade expect host content-length".split()
 )
 """Headers that end here, or that are written anew."""
 

@@ -13,7 +13,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from agent_fabric.application.ports.browser import PageView
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.tools import BrowserConfig
-from agent_fabric.infrastructure.sandbox.egress.hosts import Malformed, endpoint_from
+from agent_fabric.infrastructure.sandbox.egress.addresses import Malformed, endpoint_from
 from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
 from agent_fabric.infrastructure.tools.browser.chromium import running_chromium, said_by
 from agent_fabric.infrastructure.tools.browser.page_text import (
