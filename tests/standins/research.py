@@ -9,7 +9,7 @@ from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity.ownership import EVERYTHING, OwnedRun, Viewer, Visibility
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.allowlists import refuse_domain
-from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.globs import host_of
 from agent_fabric.domain.tools.allowlists import Allowlists
 
 

@@ -56,8 +56,7 @@ from agent_fabric.infrastructure.policy.outside.lazy_commands import LazyOutside
 from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.runs.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.sandbox.levels import RunSandboxes, choose_level
-from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
+from agent_fabric.infrastructure.sandbox.levels import RunSandboxes, Surroundings, choose_level
 from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
 from agent_fabric.infrastructure.web.access import LazyWeb
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from agent_fabric.config.schema.sandbox import SandboxConfig
-from agent_fabric.infrastructure.sandbox.levels_boxes import Level, Surroundings, make_box
+from agent_fabric.infrastructure.sandbox.levels import Level, Surroundings, make_box
 from integration.sandbox.outside import Outside
 
 

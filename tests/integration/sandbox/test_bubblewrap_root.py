@@ -24,7 +24,7 @@ import asyncio, sys
 from pathlib import Path
 from agent_fabric.config.schema.sandbox import SandboxConfig
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.sandbox.levels_boxes import make_box
+from agent_fabric.infrastructure.sandbox.levels import make_box
 
 async def main():
     box = make_box(sys.argv[1], Path(sys.argv[2]), "test", SandboxConfig())

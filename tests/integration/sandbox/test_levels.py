@@ -12,8 +12,15 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.sandbox.landlock import landlock_gaps
 from agent_fabric.infrastructure.sandbox.landlock_rules import landlock_version
-from agent_fabric.infrastructure.sandbox.levels import REFUSED, SENTENCES, RunSandboxes, SandboxChoice, choose_level
-from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings, make_box
+from agent_fabric.infrastructure.sandbox.levels import (
+    REFUSED,
+    SENTENCES,
+    RunSandboxes,
+    SandboxChoice,
+    Surroundings,
+    choose_level,
+    make_box,
+)
 from agent_fabric.infrastructure.sandbox.probe import problem_with
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from services import need, need_program

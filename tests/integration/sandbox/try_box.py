@@ -8,8 +8,7 @@ from pathlib import Path
 
 from agent_fabric.config.schema.sandbox import SandboxConfig
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.sandbox.levels import choose_level
-from agent_fabric.infrastructure.sandbox.levels_boxes import Level, Surroundings, make_box
+from agent_fabric.infrastructure.sandbox.levels import Level, Surroundings, choose_level, make_box
 
 SCRIPT = """
 id -u; id -G; echo more >> by-tool; mkdir made; echo x > made/file; mv made/file made/other

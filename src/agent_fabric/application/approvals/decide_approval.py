@@ -33,7 +33,7 @@ AS_ASKED = (
 class DecideApproval:
     """Use case: let a person answer. The run goes on when someone drives it."""
 
-    book: ApprovalRepository
+    approvals: ApprovalRepository
     runs: RunRepository
     policy: Callable[[], Policy]
     """Read only when a person has changed arguments."""
@@ -51,7 +51,7 @@ class DecideApproval:
             ApprovalRefused: the answer does not fit the question.
         """
         require_approver(by)
-        card = await self.book.find(prefix, viewer=Viewer.of(by))
+        card = await self.approvals.find(prefix, viewer=Viewer.of(by))
         if answer.decision is not Decision.DENY and named_machines(card) and not by.may(Scope.NODES):
             raise Forbidden(
                 f"{by.name} may not agree to what happens on machines: it needs the scope 'nodes' as well",
@@ -70,7 +70,7 @@ class DecideApproval:
             answer = replace(answer, args=defuse(answer.args), reason=defuse(answer.reason))
         elif answer.args is not None:
             await self._require_usable(card, answer)
-        await self.book.answer(card.approval_id, answer)
+        await self.approvals.answer(card.approval_id, answer)
         return card
 
     async def _require_as_asked(self, card: ApprovalCard) -> None:

@@ -89,13 +89,13 @@ class ApprovalCard:
     """Why it cannot be answered: its row in the store was changed or cannot be read. Empty: it is as the log says."""
 
     @classmethod
-    def asked(cls, run_id: RunId, body: ApprovalRequested, at: float) -> Self:
+    def from_request(cls, run_id: RunId, body: ApprovalRequested, at: float) -> Self:
         """Return the card of a question that has just been asked."""
         shared = {field.name for field in fields(cls)} & {field.name for field in fields(body)}
         told: dict[str, Any] = {name: getattr(body, name) for name in shared}
         return cls(run_id=run_id, created_at=at, status=ApprovalStatus.PENDING, **told)
 
-    def decided(
+    def with_decision(
         self,
         status: ApprovalStatus,
         *,
@@ -107,9 +107,9 @@ class ApprovalCard:
         """Return the card after a decision."""
         return replace(self, status=status, decided_by=by, decided_because=reason, decided_at=at, changed=changed)
 
-    def undecided(self, status: ApprovalStatus = ApprovalStatus.PENDING) -> Self:
+    def without_decision(self, status: ApprovalStatus = ApprovalStatus.PENDING) -> Self:
         """Return the card without an answer."""
-        return self.decided(status, by="", reason="", at=None)
+        return self.with_decision(status, by="", reason="", at=None)
 
 
 def follow_approvals(cards: MutableMapping[str, ApprovalCard], run_id: RunId, following: Consequences) -> None:
@@ -117,11 +117,11 @@ def follow_approvals(cards: MutableMapping[str, ApprovalCard], run_id: RunId, fo
     for event in following.approvals:
         match event.body:
             case ApprovalRequested() as body:
-                cards[body.approval_id] = ApprovalCard.asked(run_id, body, event.ts)
+                cards[body.approval_id] = ApprovalCard.from_request(run_id, body, event.ts)
             case ApprovalDecided() as body if body.approval_id in cards:
                 status = ApprovalStatus.after(body.decision)
                 card = cards[body.approval_id]
-                cards[body.approval_id] = card.decided(
+                cards[body.approval_id] = card.with_decision(
                     status, by=body.by, reason=body.reason, at=event.ts, changed=body.args
                 )
             case _:
@@ -129,7 +129,7 @@ def follow_approvals(cards: MutableMapping[str, ApprovalCard], run_id: RunId, fo
     if following.cancel_approvals:
         for approval_id, card in list(cards.items()):
             if card.run_id == run_id and card.status is ApprovalStatus.PENDING:
-                cards[approval_id] = card.undecided(ApprovalStatus.CANCELLED)
+                cards[approval_id] = card.without_decision(ApprovalStatus.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from agent_fabric.domain.policy.globs import plain_path
-from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.globs import host_of, plain_path
 from agent_fabric.domain.policy.labels import NOTHING_READ, Flow
 from agent_fabric.domain.policy.verdicts import Ruling
 from agent_fabric.domain.tools.allowlists import Allowlists

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.command_lines.names import names
-from agent_fabric.domain.policy.hosts import hosts_in
+from agent_fabric.domain.policy.globs import hosts_in
 
 _READ: Final = frozenset({"read_file"})
 _LIST: Final = frozenset({"list_files"})

@@ -14,8 +14,7 @@ from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.command_tools import hosts_of, use_of
 from agent_fabric.domain.policy.dangers import catastrophe, hidden_program, odd_place
 from agent_fabric.domain.policy.environment import poisoned_variable
-from agent_fabric.domain.policy.globs import any_name, plain_path
-from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.globs import any_name, host_of, plain_path
 from agent_fabric.domain.policy.labels import OutgoingLimits
 from agent_fabric.domain.policy.outgoing import rule_command, rule_outgoing
 from agent_fabric.domain.policy.outward import outward_effect, sends

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agent_fabric.domain.policy.calls import ProposedCall
-from agent_fabric.domain.policy.globs import domain_fits
-from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.globs import domain_fits, host_of
 from agent_fabric.domain.policy.labels import OutgoingLimits, address_key, stands_in_task
 from agent_fabric.domain.policy.parts import Part
 from agent_fabric.domain.policy.verdicts import (

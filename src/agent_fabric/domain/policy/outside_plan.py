@@ -35,7 +35,7 @@ class Outside:
         return hashlib.sha256(json.dumps(asdict(self), ensure_ascii=True).encode()).hexdigest()
 
     @classmethod
-    def loaded(cls, stored: Mapping[str, Any] | None) -> Self | None:
+    def from_stored(cls, stored: Mapping[str, Any] | None) -> Self | None:
         """Return it as it was stored."""
         if stored is None:
             return None

@@ -16,7 +16,7 @@ from agent_fabric.domain.policy.command_tools import changes_folder, file_words,
 from agent_fabric.domain.policy.dangers import hidden_program
 from agent_fabric.domain.policy.environment import changes_programs, changes_variables, poisoned_variable, set_otherwise
 from agent_fabric.domain.policy.followed_line import FollowedLine
-from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.globs import host_of
 from agent_fabric.domain.policy.places import MAX_PATH_CHARS, UNKNOWN, is_secret, join_path, plain_place
 from agent_fabric.domain.policy.removals import Removal, removed_by
 from agent_fabric.domain.policy.subcommands import VALUED, as_module, operands

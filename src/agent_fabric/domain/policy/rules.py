@@ -14,8 +14,15 @@ from functools import lru_cache
 from agent_fabric.domain.identity.principals import holds_scope
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_lines.invocation import Invocation
-from agent_fabric.domain.policy.globs import any_name, domain_fits, may_fit_below, path_fits, plain_path
-from agent_fabric.domain.policy.hosts import host_of, hosts_in
+from agent_fabric.domain.policy.globs import (
+    any_name,
+    domain_fits,
+    host_of,
+    hosts_in,
+    may_fit_below,
+    path_fits,
+    plain_path,
+)
 from agent_fabric.domain.policy.subcommands import VALUED, as_plain, has_other_name, operands
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools.specs import Effect

@@ -10,7 +10,7 @@ import _stat
 import posix
 import sys
 
-from agent_fabric.infrastructure.sandbox.idmapped import Mapping, c_library, encoded, own_mounts
+from agent_fabric.infrastructure.sandbox.idmapped import Mapping, c_library, encode_path, own_mounts
 
 STAGE = "/tmp"  # noqa: S108 - covered by a private file system
 """Where the paths are laid out: a folder that every system has and that nothing of a box comes from."""
@@ -53,7 +53,7 @@ def _lay_out(paths: list[str], uid: int, gid: int) -> None:
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
-    texts = [None if one is None else encoded(one) for one in (source, target, kind, options)]
+    texts = [None if one is None else encode_path(one) for one in (source, target, kind, options)]
     try:
         c_library("mount", *texts[:3], flags, texts[3])
     except OSError as error:

@@ -44,7 +44,7 @@ SET = _GIT | _PYTHON
 """Variables that every command has, whatever the level."""
 
 
-def allowed(environment: Mapping[str, str]) -> dict[str, str]:
+def allowed_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what a command may see of an environment."""
     seen = {
         name: value
@@ -62,7 +62,7 @@ def box_environment(
 
     `proxy` is the address of the only way out; None: there is none.
     """
-    seen = allowed(environment)
+    seen = allowed_variables(environment)
     for name in (*PROXIES, *(name.upper() for name in PROXIES), "TMPDIR"):
         seen.pop(name, None)
     for name in PLACES & seen.keys():

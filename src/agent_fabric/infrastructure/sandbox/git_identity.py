@@ -24,7 +24,7 @@ def git_identity(environment: Mapping[str, str]) -> str:
     places = tuple((name, environment[name]) for name in _PLACES if name in environment)
     known = dict(_read_configuration(places, _changed_at(environment)))
     known |= {key: environment[name] for key, name in _VARIABLES.items() if environment.get(name)}
-    lines = [f"\t{key} = {_quoted(known[key])}\n" for key in _VARIABLES if known.get(key)]
+    lines = [f"\t{key} = {_quote(known[key])}\n" for key in _VARIABLES if known.get(key)]
     return "".join(("[user]\n", *lines)) if lines else ""
 
 
@@ -67,7 +67,7 @@ def _read_configuration(
     return tuple((name.removeprefix("user."), value) for name, _, value in settings)
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     plain = "".join(each for each in value if each.isprintable())[:_MAX_CHARS]
     escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

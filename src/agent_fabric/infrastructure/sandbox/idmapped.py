@@ -58,7 +58,7 @@ def c_library(name: str, *arguments: int | bytes | None) -> int:
     return result
 
 
-def encoded(path: str) -> bytes:
+def encode_path(path: str) -> bytes:
     """Return a path as the system takes it."""
     return path.encode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
@@ -110,7 +110,7 @@ class Mapping:
         except OSError:
             tree = self._map_ids(file, 0)
         try:
-            _call(_SYS_MOVE_MOUNT, tree, b"", _AT_FDCWD, encoded(place), _MOVE_MOUNT_F_EMPTY_PATH)
+            _call(_SYS_MOVE_MOUNT, tree, b"", _AT_FDCWD, encode_path(place), _MOVE_MOUNT_F_EMPTY_PATH)
         finally:
             posix.close(tree)
 

@@ -39,7 +39,7 @@ from agent_fabric.infrastructure.sandbox.dropping import (
     needs_mapping,
     owner_for,
 )
-from agent_fabric.infrastructure.sandbox.environment import allowed
+from agent_fabric.infrastructure.sandbox.environment import allowed_variables
 from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.landlock_helper import ENDED, GONE, NOT_STARTED, OVER_LIMIT
 from agent_fabric.infrastructure.sandbox.landlock_root import CLOSED
@@ -156,7 +156,7 @@ class LandlockSandbox(WorkspaceFiles):
         """
         arguments = bash_arguments(command)
         mark = secrets.token_hex(8)
-        helper = await finish(self._started(), self._under_way)
+        helper = await finish(self._ready_helper(), self._under_way)
         undone: list[str] = []
         if not self._running:
             list(self._protected.cover())  # what is there now may stay
@@ -207,7 +207,7 @@ class LandlockSandbox(WorkspaceFiles):
     def _temporary_prefix(self) -> str:
         return f"fabric-box-{self._run_id}-"
 
-    async def _started(self) -> "_Helper":
+    async def _ready_helper(self) -> "_Helper":
         async with self._starting:
             if self._helper is not None and not self._helper.alive:
                 await self._end_helper()
@@ -253,7 +253,7 @@ class LandlockSandbox(WorkspaceFiles):
             "mapped": mapped,
             "own_view": own_view,
             "limits": self._limits.model_dump(),
-            "environment": {**allowed(given), RUN: self._run_id},
+            "environment": {**allowed_variables(given), RUN: self._run_id},
             "git_settings": git_identity(given),
             "seccomp": seccomp.filter_bytes(sockets="none", among_others=True).hex(),
             "read": list(self._render([*READABLE, *self._readable, *map(str, toolchains(given, self._workspace))])),

@@ -73,7 +73,7 @@ _RECEIVE, _ANSWER, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 _ASKED, _ANSWERED = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
 _AT_FDCWD, _NOFOLLOW, _EMPTY_PATH = -100, 0x100, 0x1000
 _NOBODY = 0xFFFFFFFF
-_PAGE, _LONGEST_PATH = 4096, 4096
+_PAGE, _MAX_PATH_BYTES = 4096, 4096
 _TIMES = struct.Struct("=4q")
 _NOW = (1 << 30) - 1
 
@@ -226,7 +226,7 @@ class _Asker:
         if not where and may_be_none:
             return b""
         text = b""
-        while len(text) < _LONGEST_PATH:
+        while len(text) < _MAX_PATH_BYTES:
             # Not beyond a page: the next one may not be there.
             text += self._memory(where + len(text), _PAGE - (where + len(text)) % _PAGE)
             if (end := text.find(b"\0")) >= 0:

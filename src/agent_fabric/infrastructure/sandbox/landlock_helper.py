@@ -24,7 +24,7 @@ from agent_fabric.infrastructure.sandbox.command_line import BASH
 from agent_fabric.infrastructure.sandbox.landlock_root import become
 from agent_fabric.infrastructure.sandbox.landlock_rules import Allowed, Ruleset
 from agent_fabric.infrastructure.sandbox.landlock_watch import Watch, children
-from agent_fabric.infrastructure.sandbox.process_use import tasks_of_user
+from agent_fabric.infrastructure.sandbox.resource_use import tasks_of_user
 from agent_fabric.infrastructure.tree_walk import remove_tree
 
 END, POLITE_END = b"K", b"T"

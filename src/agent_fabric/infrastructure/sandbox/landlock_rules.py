@@ -32,25 +32,12 @@ _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
 _PR_SET_NO_NEW_PRIVS = 38
 
 
-class Access(IntFlag):
-    """What may be done beneath a path."""
-
-    EXECUTE = 1 << 0
-    WRITE_FILE = 1 << 1
-    READ_FILE = 1 << 2
-    READ_DIR = 1 << 3
-    REMOVE_DIR = 1 << 4
-    REMOVE_FILE = 1 << 5
-    MAKE_CHAR = 1 << 6
-    MAKE_DIR = 1 << 7
-    MAKE_REG = 1 << 8
-    MAKE_SOCK = 1 << 9
-    MAKE_FIFO = 1 << 10
-    MAKE_BLOCK = 1 << 11
-    MAKE_SYM = 1 << 12
-    REFER = 1 << 13
-    TRUNCATE = 1 << 14
-    IOCTL_DEV = 1 << 15
+Access = IntFlag(
+    "Access",
+    "EXECUTE WRITE_FILE READ_FILE READ_DIR REMOVE_DIR REMOVE_FILE MAKE_CHAR MAKE_DIR MAKE_REG MAKE_SOCK MAKE_FIFO "
+    "MAKE_BLOCK MAKE_SYM REFER TRUNCATE IOCTL_DEV",
+)
+"""What may be done beneath a path; in the kernel's order, one bit each."""
 
 
 READ = Access.EXECUTE | Access.READ_FILE | Access.READ_DIR

@@ -4,8 +4,14 @@ import os
 import time
 from contextlib import suppress
 
-from agent_fabric.infrastructure.sandbox.disk_use import OverLimit, open_but_removed, written_since
-from agent_fabric.infrastructure.sandbox.process_use import parent_of, read_bytes, use_more_memory
+from agent_fabric.infrastructure.sandbox.resource_use import (
+    OverLimit,
+    open_but_removed,
+    parent_of,
+    read_bytes,
+    use_more_memory,
+    written_since,
+)
 
 _LOOK_EVERY_S = 0.1
 _MEGABYTE = 1 << 20

@@ -1,4 +1,7 @@
-"""Which level of the sandbox this machine gives: found by trying, best first, and remembered for a short time."""
+"""Levels of the sandbox: which one this machine gives, boxes of each, and the boxes of all runs of this process.
+
+The level is found by trying, best first, and remembered for a short time.
+"""
 
 import asyncio
 import json
@@ -13,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, assert_never
 
 from agent_fabric import __version__
 from agent_fabric.application.ports.sandbox import Sandbox
@@ -21,7 +24,123 @@ from agent_fabric.config.folders import base_folder
 from agent_fabric.config.schema.sandbox import SandboxConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.sandbox.levels_boxes import Box, Level, Surroundings, container_box, make_box
+from agent_fabric.infrastructure.sandbox.workspaces import require_elsewhere, require_workspace
+
+Level = Literal["A", "A+", "B", "C"]
+"""How strong a box is; see docs/operate/security.md."""
+
+
+class Box(Sandbox, Protocol):
+    """A Sandbox that can be ended."""
+
+    async def aclose(self) -> None:
+        """End the box and all that runs in it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a box is to know of the world around it."""
+
+    hidden: Path | None = None
+    """A folder that commands must never see: fabric's own."""
+    egress_socket: Path | None = None
+    """The unix socket of the proxy through which commands reach the network; None: they do not. Only level A has it."""
+    commands: bool = True
+    """Whether commands run at level C."""
+
+
+# What makes boxes is imported when a box of its level is made: other runs would only pay for it.
+
+
+def make_box(
+    level: Level, workspace: Path, run_id: str, config: SandboxConfig, around: Surroundings | None = None
+) -> Box:
+    """Return a box of this level; nothing is started before its first command.
+
+    Raises:
+        ConfigError: this level cannot be had on this system, or not for this workspace.
+    """
+    require_workspace(workspace)
+    around = around or Surroundings()
+    if level != "A":  # which makes it read-only
+        require_elsewhere(workspace)
+    match level:
+        case "A":
+            return _bubblewrap(workspace, run_id, config, around)
+        case "A+":
+            return container_box(workspace, run_id, config, config.image, around)
+        case "B":
+            return _kernel_rules(workspace, run_id, config, around)
+        case "C":
+            return _unconfined_box(workspace, run_id, around)
+        case unknown:
+            assert_never(unknown)
+
+
+def container_box(
+    workspace: Path, run_id: str, config: SandboxConfig, image: str | None, around: Surroundings | None = None
+) -> Box:
+    """Return a box that is a container of this image.
+
+    Raises:
+        ConfigError: no image is named, or there is neither podman nor docker.
+    """
+    require_elsewhere(workspace)
+    if image is None:
+        raise ConfigError("Level A+ needs an image", hint="Set sandbox.image, or a specialist's container_image.")
+    from agent_fabric.infrastructure.sandbox.podman import ContainerSandbox  # noqa: PLC0415 - see above
+    from agent_fabric.infrastructure.sandbox.podman_engine import find_engine  # noqa: PLC0415 - see above
+
+    return ContainerSandbox(
+        workspace,
+        run_id,
+        image=image,
+        engine=find_engine(config.container_engine),
+        limits=config.limits,
+        uid=config.uid,
+        hidden=around.hidden if around else None,
+    )
+
+
+def _unconfined_box(workspace: Path, run_id: str, around: Surroundings) -> Box:
+    from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox  # noqa: PLC0415 - see above
+
+    return UnconfinedSandbox(workspace, run_id, commands=around.commands)
+
+
+def _bubblewrap(workspace: Path, run_id: str, config: SandboxConfig, around: Surroundings) -> Box:
+    if sys.platform != "linux":
+        raise ConfigError("Level A needs Linux")
+    from agent_fabric.infrastructure.sandbox.bubblewrap import BubblewrapSandbox  # noqa: PLC0415 - see above
+
+    return BubblewrapSandbox(
+        workspace,
+        run_id,
+        limits=config.limits,
+        uid=config.uid,
+        hidden=around.hidden,
+        egress_socket=around.egress_socket,
+    )
+
+
+def _kernel_rules(workspace: Path, run_id: str, config: SandboxConfig, around: Surroundings) -> Box:
+    if sys.platform == "darwin":
+        from agent_fabric.infrastructure.sandbox.seatbelt import SeatbeltSandbox  # noqa: PLC0415 - see above
+
+        return SeatbeltSandbox(workspace, run_id, hidden=around.hidden)
+    if sys.platform != "linux":
+        raise ConfigError("Level B needs Linux or macOS")
+    from agent_fabric.infrastructure.sandbox import seccomp  # noqa: PLC0415 - see above
+    from agent_fabric.infrastructure.sandbox.landlock import LandlockSandbox  # noqa: PLC0415 - see above
+    from agent_fabric.infrastructure.sandbox.landlock_rules import landlock_version  # noqa: PLC0415 - see above
+
+    if not landlock_version():
+        raise ConfigError("This kernel has no Landlock", hint="Linux has it from 5.13 on, unless it is turned off.")
+    if not seccomp.supported():
+        raise ConfigError(f"There is no seccomp filter for {os.uname().machine}")
+    return LandlockSandbox(workspace, run_id, limits=config.limits, uid=config.uid, hidden=around.hidden)
+
 
 SENTENCES: Mapping[Level, str] = {
     "A": "Commands run in a box of their own: they see their workspace and the system's programs, and no network.",
@@ -110,13 +229,13 @@ def _problem_with(level: Level, config: SandboxConfig, memory: "_Memory") -> str
         return remembered
     from agent_fabric.infrastructure.sandbox.probe import problem_with  # noqa: PLC0415 - needed only when nothing is remembered
 
-    def tried() -> str:
+    def try_box() -> str:
         return asyncio.run(problem_with(partial(_box, level, config)))
 
     # A thread of its own, since the caller may be in an event loop already. Twice, since a stronger level is not given
     # up for what may be a busy moment.
     with ThreadPoolExecutor(1, "sandbox-probe") as thread:
-        problem = thread.submit(tried).result() and thread.submit(tried).result()
+        problem = thread.submit(try_box).result() and thread.submit(try_box).result()
     memory.keep(level, config, problem)
     return problem
 

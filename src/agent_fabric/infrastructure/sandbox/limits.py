@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.config.schema.sandbox import SandboxLimits
-from agent_fabric.infrastructure.sandbox.disk_use import OverLimit, open_but_removed, written_since
-from agent_fabric.infrastructure.sandbox.process_use import parent_of, tasks_of_user, use_more_memory
+from agent_fabric.infrastructure.sandbox.resource_use import (
+    OverLimit,
+    open_but_removed,
+    parent_of,
+    tasks_of_user,
+    use_more_memory,
+    written_since,
+)
 
 LOOK_EVERY_S = 0.1
 """How often a working box is looked at."""
@@ -150,7 +156,7 @@ class ControlGroup:
         return 0
 
     def remove(self) -> None:
-        """Take the group away, if nobody is in it."""
+        """Take the group away, if no process is in it."""
         with suppress(OSError):
             self.folder.rmdir()
 
@@ -192,7 +198,7 @@ def _group_parents() -> dict[str, Path]:
     """Return where groups may be made, by kind of tree."""
     found: dict[str, Path] = {}
     with suppress(OSError, ValueError):
-        mounts = _mounted()
+        mounts = _mounts()
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, kinds, path = line.split(":", 2)
             for kind in kinds.split(","):
@@ -203,7 +209,7 @@ def _group_parents() -> dict[str, Path]:
     return {kind: parent for kind, parent in found.items() if os.access(parent, os.W_OK)}
 
 
-def _mounted() -> dict[str, Path]:
+def _mounts() -> dict[str, Path]:
     found: dict[str, Path] = {}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.infrastructure.sandbox.levels_boxes import Box
+from agent_fabric.infrastructure.sandbox.levels import Box
 
 PROBE_TIMEOUT_S = 20.0
 _FINE = b"fine"

@@ -21,7 +21,7 @@ from agent_fabric.infrastructure.sandbox.draining import (
     ended_within,
     wait_for_end,
 )
-from agent_fabric.infrastructure.sandbox.environment import allowed
+from agent_fabric.infrastructure.sandbox.environment import allowed_variables
 from agent_fabric.infrastructure.sandbox.process_environments import RUN, SETTLE_S, entry, kill_marked, lowest_pid_of
 from agent_fabric.infrastructure.sandbox.run_processes import SHELL_MARK
 from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles
@@ -98,7 +98,7 @@ class UnconfinedSandbox(WorkspaceFiles):
     @cached_property
     def _environment(self) -> dict[str, str]:
         given = os.environ if self._given_environment is None else self._given_environment
-        return allowed(given) | {RUN: self._run_id}
+        return allowed_variables(given) | {RUN: self._run_id}
 
     async def run_command(
         self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None

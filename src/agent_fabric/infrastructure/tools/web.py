@@ -22,7 +22,7 @@ from agent_fabric.domain.evidence.research_tables import (
 )
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.allowlists import refuse_domain
-from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.globs import host_of
 from agent_fabric.domain.tools.findings import Source
 from agent_fabric.domain.tools.specs import (
     SEARCH_ENGINE,

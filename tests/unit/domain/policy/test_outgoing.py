@@ -11,7 +11,7 @@ from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.proposed_call import propose
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.engine import RulePolicy
-from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.globs import host_of
 from agent_fabric.domain.policy.labels import (
     DESCRIPTIONS,
     OTHER_RUNS,

@@ -8,7 +8,7 @@ import pytest
 
 from agent_fabric.config.schema.sandbox import SandboxLimits
 from agent_fabric.infrastructure.sandbox import landlock_watch, limits
-from agent_fabric.infrastructure.sandbox.disk_use import OverLimit, written_since
+from agent_fabric.infrastructure.sandbox.resource_use import OverLimit, written_since
 from agent_fabric.infrastructure.tree_walk import remove_tree
 from plain_user import plain_user
 from unit.infrastructure.test_tree_walk import make_deep

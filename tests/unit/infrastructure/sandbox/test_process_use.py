@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from agent_fabric.infrastructure.sandbox import process_use
-from agent_fabric.infrastructure.sandbox.process_use import parent_of, tasks_of_user, use_more_memory
+from agent_fabric.infrastructure.sandbox import resource_use
+from agent_fabric.infrastructure.sandbox.resource_use import parent_of, tasks_of_user, use_more_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 MEGABYTE = 1 << 20
@@ -18,14 +18,14 @@ def test_memory_of_processes_is_counted() -> None:
 
 def test_a_process_that_hides_its_pages_is_counted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """prctl(PR_SET_DUMPABLE, 0) takes smaps_rollup from everybody but root."""
-    read = process_use.read_bytes
+    read = resource_use.read_bytes
 
     def refused(path: str) -> bytes:
         if path.endswith("smaps_rollup"):
             raise PermissionError(path)
         return read(path)
 
-    monkeypatch.setattr(process_use, "read_bytes", refused)
+    monkeypatch.setattr(resource_use, "read_bytes", refused)
     assert use_more_memory([os.getpid()], MEGABYTE)
 
 

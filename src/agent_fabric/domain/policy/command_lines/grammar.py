@@ -50,7 +50,7 @@ class Draft:
         """It is one plain word: parentheses behind it make it the name of a function."""
         return len(self.words) == 1 and not (self.assignments or self.redirects or self.unknown)
 
-    def finished(self) -> Invocation:
+    def invocation(self) -> Invocation:
         return Invocation(
             words=tuple(self.words),
             unknown=frozenset(self.unknown),
@@ -96,10 +96,10 @@ class Drafts:
         """Tell whether a builtin puts what it reads into variables."""
         return any(draft.words[0] in {"read", "mapfile", "readarray"} for draft in self.found if draft.words)
 
-    def finished(self) -> tuple[Invocation, ...]:
+    def invocations(self) -> tuple[Invocation, ...]:
         if self.functions:
             self._drop_calls_of_functions()
-        return tuple(draft.finished() for draft in self.found)
+        return tuple(draft.invocation() for draft in self.found)
 
     def _drop_calls_of_functions(self) -> None:
         if any(0 in draft.unknown or not _FORGETFUL.isdisjoint(draft.words) for draft in self.found):
@@ -153,7 +153,7 @@ def parse_command(text: str) -> tuple[Invocation, ...]:
     seen = source.seen
     if (seen.code and (seen.arithmetic or drafts.work_out_names())) or (seen.body and drafts.read_input()):
         raise UnparsableCommand("it works something out, and holds text that could be run by that")
-    return drafts.finished()
+    return drafts.invocations()
 
 
 class _CommandReader:
@@ -265,7 +265,7 @@ class _CommandReader:
                 raise UnparsableCommand("a line ends between the number of a stream and its redirect")
             self._add_word(draft, word)
         if draft.empty:
-            raise source.unexpected()
+            raise source.refusal()
         return ""
 
     def _add_word(self, draft: Draft, word: Word) -> None:
@@ -294,7 +294,7 @@ class _CommandReader:
         else:
             # A reserved word may follow a closing parenthesis directly: `if (a) then`.
             if source.sign() not in {"", ")", ";"} and source.keyword() not in CLOSERS:
-                raise source.unexpected()
+                raise source.refusal()
             return Connector.END
         if connector is Connector.THEN:
             source.skip_lines()

@@ -65,7 +65,7 @@ class Source:
         """Read the whole text as commands."""
         self.read_commands(self)
         if self.at < len(self.text):
-            raise self.unexpected()
+            raise self.refusal()
         if self.bodies:
             raise UnparsableCommand("a heredoc has no end")
 
@@ -89,7 +89,7 @@ class Source:
         match = _KEYWORD.match(self.text, self.at)
         return match[0] if match else ""
 
-    def unexpected(self) -> UnparsableCommand:
+    def refusal(self) -> UnparsableCommand:
         found = self.sign()
         return UnparsableCommand(f"{found!r} is unexpected") if found else UnfinishedCommand("it ends too early")
 

@@ -101,7 +101,7 @@ def read_word(source: Source) -> Word:
         pieces.append(text)
         unknown = unknown or expanded
     if source.at == start:
-        raise source.unexpected()
+        raise source.refusal()
     word = "".join(pieces)
     source.seen.code = source.seen.code or code
     patterned = patterned and is_pattern(word)

@@ -162,7 +162,7 @@ SPACED_OUT = ("ignore", "override", "previousinstr", "systemprompt", "disregard"
 
 _PIECES = r"https?://[^\s<>\"')]*|\w+@?|[.!?](?=\s|$)|\n(?:\r?\n|[-*#>|])"
 """Addresses, words, and ends of sentences: simple runs, of which none is read twice."""
-_LONGEST_WORD = 40
+_MAX_WORD_CHARS = 40
 
 
 class PhraseSignals(NamedTuple):
@@ -192,7 +192,7 @@ def findings_in(plain: str) -> PhraseSignals:
 
 def _marks(words: list[str]) -> list[int]:
     """The ideas of each word; those of a phrase stand at its first word."""
-    marks = [_ideas_of(word) if len(word) <= _LONGEST_WORD else _ideas_of_long(word) for word in words]
+    marks = [_ideas_of(word) if len(word) <= _MAX_WORD_CHARS else _ideas_of_long(word) for word in words]
     for at, mark in enumerate(marks):
         if mark & _BEGINS:
             marks[at] |= lexicon().phrases_at(words, at)

@@ -57,7 +57,7 @@ def hides_characters(text: str) -> bool:
 _RUNS = r"[A-Za-z0-9+/_-]{24,}"
 _MAX_RUNS = 64
 _ADDRESSED = int(Idea.ADDRESSED)
-_LONGEST_RUN = 4_096
+_MAX_RUN_CHARS = 4_096
 _ROT13 = tuple(
     codecs.encode(word, "rot13") for word in ("ignore", "instructions", "password", "previous", "delete the")
 )
@@ -76,7 +76,7 @@ def _decodings(text: str, plain: str) -> Iterator[str]:
     for nth, match in enumerate(re.finditer(_RUNS, text)):
         if nth == _MAX_RUNS:
             break
-        run = match[0][:_LONGEST_RUN]
+        run = match[0][:_MAX_RUN_CHARS]
         yield from _readable(run)
     if any(map(plain.__contains__, _ROT13)):
         yield codecs.encode(plain, "rot13")
@@ -141,7 +141,7 @@ _UNSEEN = ("display:none", "visibility:hidden", "opacity:0", "font-size:0", "fon
 _WHITE = ("color:#fff", "color:white")
 _COMMENTS = (("<!--", "-->"), ("[//]: # (", ")\n"), ("[comment]: # (", ")\n"), ("{#", "#}"))
 _QUOTES = "`'\""
-_LONGEST_PART = 2_000
+_MAX_PART_CHARS = 2_000
 _MAX_PARTS = 200
 _ORDERS = sum(
     (Idea.MUST, Idea.GRANT, Idea.SEND, Idea.IGNORE, Idea.TELL, Idea.RUN, Idea.FETCH, Idea.INSTR, Idea.USER, Idea.NEG)
@@ -188,14 +188,14 @@ def _hidden_parts(plain: str) -> Iterator[str]:
         for _ in range(_MAX_PARTS):
             if at < 0:
                 break
-            stop = plain.find(end, at, at + _LONGEST_PART)
-            stop = stop if stop > 0 else at + _LONGEST_PART
+            stop = plain.find(end, at, at + _MAX_PART_CHARS)
+            stop = stop if stop > 0 else at + _MAX_PART_CHARS
             if not at or plain[at - 1] not in _QUOTES:
                 yield plain[at + len(begin) : stop]
             at = plain.find(begin, stop)
     for element in islice(filter(_is_unseen, re.finditer(_ELEMENT, plain)), _MAX_PARTS):
-        shown = plain.find("<", element.end(), element.end() + _LONGEST_PART)
-        yield plain[element.end() : shown if shown > 0 else element.end() + _LONGEST_PART]
+        shown = plain.find("<", element.end(), element.end() + _MAX_PART_CHARS)
+        yield plain[element.end() : shown if shown > 0 else element.end() + _MAX_PART_CHARS]
     for image in islice(re.finditer(_ALTERNATIVE, plain), _MAX_PARTS):
         yield image[1]
 

@@ -274,7 +274,7 @@ def _asked_row(
     for seq, ts, kind, version, payload in connection.execute(query, (number, ApprovalRequested.kind)):
         body = read(seq, kind, version, payload)
         if isinstance(body, ApprovalRequested) and body.approval_id == approval_id:
-            return ApprovalCard.asked(run_id, body, ts)
+            return ApprovalCard.from_request(run_id, body, ts)
     return None
 
 
@@ -332,7 +332,7 @@ def _card(keys: RunKeys, row: tuple[Any, ...]) -> ApprovalCard:
         decided_at=at,
         decided_because=because,
         owner=owner,
-        **{**shown, "question": Question(shown["question"]), "outside": Outside.loaded(shown.get("outside"))},
+        **{**shown, "question": Question(shown["question"]), "outside": Outside.from_stored(shown.get("outside"))},
     )
 
 

@@ -38,7 +38,7 @@ _ABSOLUTE = re.compile(rf"(?:^(?:-[A-Za-z0-9]+)?|[=@<,;]|{_HERE.pattern})/")
 _ARCHIVE = "Make an archive of them in the box, and name that."
 
 
-async def expanded(call: OutsideCall, sandbox: Sandbox) -> tuple[str, ...]:
+async def expand_patterns(call: OutsideCall, sandbox: Sandbox) -> tuple[str, ...]:
     """Return the words of a call with the files that its patterns stand for.
 
     Raises:
@@ -255,7 +255,7 @@ async def _prepare(call: OutsideCall, files: Sandbox, workspace: str, scratch: P
             push = Push(program, environment, repository, wanted, workspace, scratch)
             planned = await push.plan()
             return None if planned is None else _Prepared(*planned)
-        words = await expanded(call, files)
+        words = await expand_patterns(call, files)
         carries = await carry(words, files, workspace, scratch)
     except OSError as problem:
         raise CannotRunOutside(f"What it needs cannot be read: {problem.strerror or problem}") from None

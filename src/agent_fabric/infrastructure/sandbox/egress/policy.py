@@ -82,30 +82,30 @@ class EgressRecord:
         """Whether nothing more may move."""
         return self.total_bytes >= self.max_bytes
 
-    def connected(self, endpoint: Endpoint) -> HostUse:
+    def count_connection(self, endpoint: Endpoint) -> HostUse:
         """Count a connection; return where its bytes are counted."""
         key = str(endpoint) if str(endpoint) in self.uses or len(self.uses) < _MAX_HOSTS else OTHERS
         use = self.uses.setdefault(key, HostUse())
         use.connections += 1
         return use
 
-    def sent(self, use: HostUse, count: int) -> None:
+    def count_sent(self, use: HostUse, count: int) -> None:
         """Count what goes to a host.
 
         Raises:
             LimitReached: it is too much.
         """
         use.sent += count
-        self._moved(count)
+        self._count(count)
 
-    def received(self, use: HostUse, count: int) -> None:
+    def count_received(self, use: HostUse, count: int) -> None:
         """Count what comes from a host.
 
         Raises:
             LimitReached: it is too much.
         """
         use.received += count
-        self._moved(count)
+        self._count(count)
 
     def is_news(self, refusal: EgressRefusal) -> bool:
         """Count a refusal; tell whether it is worth a report: the same one twice is not, nor is one of hundreds."""
@@ -119,7 +119,7 @@ class EgressRecord:
         """Return why a host was refused; nothing if it was not."""
         return next((each.reason for each in self._reported if (each.host, each.port) == endpoint), "")
 
-    def _moved(self, count: int) -> None:
+    def _count(self, count: int) -> None:
         self.total_bytes += count
         if self.total_bytes > self.max_bytes:
             raise LimitReached

@@ -14,6 +14,7 @@ import re
 import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -121,15 +122,6 @@ _FLUSH_S: Final = 10.0
 _LINGER_S: Final = 1.0
 """How long a refused client may go on talking, so that it gets to read why."""
 _MAX_LINGERING_BYTES: Final = 1_000_000
-_PHRASES: Final = {
-    403: "Forbidden",
-    407: "Proxy Authentication Required",
-    408: "Request Timeout",
-    431: "Request Header Fields Too Large",
-    502: "Bad Gateway",
-    503: "Service Unavailable",
-    504: "Gateway Timeout",
-}
 
 
 class _Answered(Exception):
@@ -265,7 +257,7 @@ class EgressProxy:
         except _Answered as answered:
             await self._tell(client, answered)
             return
-        use = self.record.connected(request.endpoint)
+        use = self.record.count_connection(request.endpoint)
         try:
             async with asyncio.timeout(self._limits.idle_s) as idle:
                 if request.tunnel:
@@ -324,7 +316,7 @@ class EgressProxy:
     async def _tell(self, client: Streams, answered: _Answered) -> None:
         """Answer in the proxy's own name; the status line has the reason too: many programs show nothing else."""
         text = f"agent-fabric did not make this connection: {answered.reason}\n"
-        phrase = _PHRASES[answered.status]
+        phrase = HTTPStatus(answered.status).phrase
         if answered.status != 407:
             phrase += f" by agent-fabric - {answered.reason}"
         wants = f'Proxy-Authenticate: Basic realm="{USER}"\r\n' if answered.status == 407 else ""
@@ -351,7 +343,7 @@ class EgressProxy:
                     client.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 async for piece in body_of(client.reader, request.length):
                     self._move_bytes(idle)
-                    self.record.sent(use, len(piece))
+                    self.record.count_sent(use, len(piece))
                     server.writer.write(piece)
                     await server.writer.drain()
                 # What else the client sends belongs to no request, and is not read. Now the answer comes.
@@ -360,7 +352,7 @@ class EgressProxy:
                 raise ConnectionAbortedError from None
 
         head = request.for_server()
-        self.record.sent(use, len(head))
+        self.record.count_sent(use, len(head))
         server.writer.write(head)
         sending = asyncio.create_task(send())
         receiving = asyncio.create_task(self._send_back(client, server, use, idle))
@@ -376,21 +368,21 @@ class EgressProxy:
                 await self._tell(client, _Answered(502, "the server sent something that is not HTTP/1.1."))
                 return
             self._move_bytes(idle)
-            self.record.received(use, len(head))
+            self.record.count_received(use, len(head))
             if status >= 200:  # what comes before is between the server and us
                 client.writer.write(shown)
-        await self._pump(server.reader, client.writer, lambda count: self.record.received(use, count), idle)
+        await self._pump(server.reader, client.writer, lambda count: self.record.count_received(use, count), idle)
 
     async def _join(self, client: Streams, server: Streams, use: HostUse, idle: asyncio.Timeout) -> None:
         """Join the two ends until the server has said everything, or the client has left."""
 
         async def send() -> None:
-            await self._pump(client.reader, server.writer, lambda count: self.record.sent(use, count), idle)
+            await self._pump(client.reader, server.writer, lambda count: self.record.count_sent(use, count), idle)
             if server.writer.can_write_eof():
                 server.writer.write_eof()
             await asyncio.Event().wait()  # the answer may still come
 
-        receive = self._pump(server.reader, client.writer, lambda count: self.record.received(use, count), idle)
+        receive = self._pump(server.reader, client.writer, lambda count: self.record.count_received(use, count), idle)
         await _first_of(asyncio.create_task(receive), asyncio.create_task(send()))
 
     async def _pump(
