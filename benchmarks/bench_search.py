@@ -21,9 +21,13 @@ from agent_fabric.domain.runs.task import Budget, Profile
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.runs.run_activity_index import RunActivityIndex
 from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
-from agent_fabric.infrastructure.persistence.runs.run_text_index import RunTextIndex, hits_of, words_of
+from agent_fabric.infrastructure.persistence.runs.run_text_index import (
+    RunActivityIndex,
+    RunTextIndex,
+    hits_of,
+    words_of,
+)
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.persistence.store import Store
 

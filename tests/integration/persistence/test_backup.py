@@ -25,7 +25,7 @@ from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.restore import restore_backup
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect
 from agent_fabric.infrastructure.persistence.observability.snapshot import check_copy, copy_store
-from agent_fabric.infrastructure.persistence.observability.store_gauge import read_status
+from agent_fabric.infrastructure.persistence.observability.store_gauge import SqliteStoreGauge
 from agent_fabric.infrastructure.persistence.schema import FORMAT, read_steps
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runs.log.folder_trust import is_ours
@@ -227,7 +227,7 @@ async def test_an_older_store_is_restored_and_lifted_when_it_is_opened(filled: P
     archive = packed(tmp_path / "old.tar.gz", {"fabric.db": (old / "fabric.db").read_bytes()})
     restore_backup(archive, tmp_path / "new", KEY, copies_of(tmp_path / "new"), force=False)
     store = Store(tmp_path / "new" / "fabric.db")
-    assert (await read_status(store, check=True)).format == FORMAT
+    assert (await SqliteStoreGauge(store).status(check=True)).format == FORMAT
     store.close()
 
 
@@ -356,7 +356,7 @@ def test_what_would_fill_disk_or_memory_is_refused_at_once(tmp_path: Path) -> No
 
 async def test_status_tells_what_is_there(filled: Path) -> None:
     store = Store(filled / "fabric.db")
-    found = await read_status(store, check=True)
+    found = await SqliteStoreGauge(store).status(check=True)
     assert found.runs["completed"] == 3
     assert (found.damage, found.served) == ((), False)
     assert found.free_bytes > 0

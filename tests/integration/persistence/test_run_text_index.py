@@ -18,7 +18,6 @@ from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWrit
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.runs import (
     index_batches,
-    run_activity_index,
     run_catalogue,
     run_text_index,
 )
@@ -266,7 +265,7 @@ async def test_searches_filter_by_owner_status_and_time(runs: SqlRunRepository, 
 async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_still_indexed(
     runs: SqlRunRepository, catalogue: SqlRunCatalogue, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_activity_index, "_INDEX", replace(run_activity_index._INDEX, max_texts=3))
+    monkeypatch.setattr(run_text_index, "_ACTIVITY_INDEX", replace(run_text_index._ACTIVITY_INDEX, max_texts=3))
     monkeypatch.setattr(index_batches, "_MAX_EVENTS", 7)
     monkeypatch.setattr(run_catalogue, "INDEX_PATIENCE_S", 0.0)
     for number in range(20):
@@ -276,19 +275,19 @@ async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_sti
     await catalogue.update_index()
     assert await catalogue.unindexed() == 0
     assert await found(catalogue, "word017") == ["run-17"]
-    assert store.read_now(lambda it: run_activity_index._INDEX._next_batch(it, SQLITE)) == (60, 60, [], False)
+    assert store.read_now(lambda it: run_text_index._ACTIVITY_INDEX._next_batch(it, SQLITE)) == (60, 60, [], False)
 
 
 async def test_what_has_no_place_in_the_index_hides_nothing_behind_it(
     runs: SqlRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row_of = run_activity_index._INDEX.row_of
+    row_of = run_text_index._ACTIVITY_INDEX.row_of
     without_long = replace(
-        run_activity_index._INDEX,
+        run_text_index._ACTIVITY_INDEX,
         max_texts=3,
         row_of=lambda run, seq, kind: row_of(run, seq, kind) if seq < 2 else None,
     )
-    monkeypatch.setattr(run_activity_index, "_INDEX", without_long)
+    monkeypatch.setattr(run_text_index, "_ACTIVITY_INDEX", without_long)
     await active(runs, "long", *(said(f"word{number}") for number in range(9)))
     await active(runs, "next", said("otters"))
     assert await found(catalogue, "otters") == ["next"]
@@ -307,6 +306,6 @@ async def test_what_a_removed_run_did_is_not_found_any_more(
 
 
 async def test_a_long_result_is_indexed_up_to_a_limit(runs: SqlRunRepository, catalogue: SqlRunCatalogue) -> None:
-    await active(runs, "one", said("begin " + "x " * run_activity_index.MAX_EVENT_CHARS + "finale"))
+    await active(runs, "one", said("begin " + "x " * run_text_index.MAX_EVENT_CHARS + "finale"))
     assert await found(catalogue, "begin") == ["one"]
     assert await found(catalogue, "finale") == []

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agent_fabric.application.memory.embed_passages import EmbedPassages
-from agent_fabric.application.memory.find_missing_vectors import LOOK_EVERY_S, FindMissingVectors
+from agent_fabric.application.memory.embed_passages import LOOK_EVERY_S, EmbedPassages, FindMissingVectors
 from agent_fabric.application.ports.runs import RunPage, RunQuery, RunRecord
 from agent_fabric.domain.errors import ModelUnreachable
 from agent_fabric.domain.ids import RunId

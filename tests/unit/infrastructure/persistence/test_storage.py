@@ -61,14 +61,12 @@ from agent_fabric.infrastructure.persistence.observability.store_gauge import Sq
 from agent_fabric.infrastructure.persistence.postgres.cluster import PostgresCluster, PostgresServerRole
 from agent_fabric.infrastructure.persistence.postgres.parts import PostgresCopies, PostgresGauge, PostgresLocks
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.runs.idempotency import SqlIdempotencyStore
+from agent_fabric.infrastructure.persistence.runs.idempotency import SqlIdempotencyStore, SqlResponses
 from agent_fabric.infrastructure.persistence.runs.log_inspector import SqlLogInspector
-from agent_fabric.infrastructure.persistence.runs.pending_work import SqlPendingWork
-from agent_fabric.infrastructure.persistence.runs.responses import SqlResponses
 from agent_fabric.infrastructure.persistence.runs.retention import SqlRetentionStore
 from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks, ProcessLeases
-from agent_fabric.infrastructure.persistence.runs.run_queue import SqlRunQueue
+from agent_fabric.infrastructure.persistence.runs.run_queue import SqlPendingWork, SqlRunQueue
 from agent_fabric.infrastructure.persistence.runs.run_reader import SqlRunReader
 from agent_fabric.infrastructure.persistence.runs.run_vectors import SqlRunVectors
 from agent_fabric.infrastructure.persistence.storage import _SqlRunEncryption, open_upkeep

@@ -68,15 +68,8 @@ def note_approvals(connection: SqlConnection, run: int, events: Sequence[Event],
                     ),
                 )
             case ApprovalDecided() as body:
-                _settle(
-                    connection,
-                    cipher,
-                    body.approval_id,
-                    ApprovalStatus.after(body.decision),
-                    body.by,
-                    body.reason,
-                    event.ts,
-                )
+                status = ApprovalStatus.after(body.decision)
+                _settle(connection, cipher, body.approval_id, status, body.by, body.reason, event.ts)
             case _:
                 pass
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from agent_fabric.application.ports.automation import DueLook, DueSchedule, NewFiring, OpenRun, Turn
+from agent_fabric.application.ports.automation import AutomationStore, DueLook, DueSchedule, NewFiring, OpenRun, Turn
 from agent_fabric.domain.automation.firing import AskedPerson, Firing, FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import RuleVersion
 from agent_fabric.domain.automation.why import ALIVE_SLACK_S, Life
@@ -18,14 +18,17 @@ from agent_fabric.domain.errors import DriverConflict
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, add_letter
+from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, SqlDeadLetters, add_letter
 from agent_fabric.infrastructure.persistence.automation.schedules import (
     FIRINGS,
     SCHEDULES,
+    SqlScheduleRepository,
     add_version,
     version_of,
     versions_of,
 )
+from agent_fabric.infrastructure.persistence.automation.sensors import SqlSensors
+from agent_fabric.infrastructure.persistence.automation.subscriptions import SqlSubscriptions
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.runs.log_writes import OneStatement
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
@@ -372,3 +375,20 @@ def _close(connection: SqlConnection, trigger: str, over: Sequence[OpenRun]) -> 
     for run in over:
         outcome = "deleted" if run.status is None else run.status.value
         FIRINGS.update(connection, {"outcome": outcome}, "trigger_name = ? AND due_at = ?", trigger, run.due_at)
+
+
+def open_automation(database: Database, runs: SqlRunRepository) -> AutomationStore:
+    """Return the tables of automation."""
+    seal, subscriptions = LetterSeal(database.keys), SqlSubscriptions(database)
+    return AutomationStore(
+        schedules=SqlScheduleRepository(database),
+        queue=SqlFiringQueue(database, runs, seal),
+        history=SqlFiringHistory(database),
+        overview=SqlFiringOverview(database),
+        backlog=SqlBacklog(database),
+        heartbeats=SqlHeartbeats(database),
+        sensors=SqlSensors(database, runs, seal),
+        subscriptions=subscriptions,
+        outgoing=subscriptions,
+        letters=SqlDeadLetters(database, seal, runs),
+    )

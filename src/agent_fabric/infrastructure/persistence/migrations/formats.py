@@ -8,10 +8,8 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
-from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
-from agent_fabric.infrastructure.persistence.memory.passage_embeddings import PREPARE_PASSAGE_EMBEDDINGS
-from agent_fabric.infrastructure.persistence.schema import FORMAT, FORMAT_TABLE, MIN_WRITER, read_steps
-from agent_fabric.infrastructure.persistence.vector_search import PREPARE_VECTORS
+from agent_fabric.infrastructure.persistence.postgres.migration import lifting_statements
+from agent_fabric.infrastructure.persistence.schema import FORMAT, FORMAT_TABLE
 
 REVISION: Final = "formats"
 
@@ -21,14 +19,8 @@ def lift(connection: Connection) -> None:
     for statement in FORMAT_TABLE:
         connection.execute(text(statement))
     before, min_writer = connection.execute(text("SELECT max(version), max(min_writer) FROM fabric_format")).one()
-    before, min_writer = before or 0, max(min_writer or 0, MIN_WRITER)
-    for migration in read_steps(before):
-        connection.exec_driver_sql(POSTGRESQL.schema(migration).replace("%", "%%"))
-    connection.exec_driver_sql(PREPARE_VECTORS)
-    connection.exec_driver_sql(PREPARE_PASSAGE_EMBEDDINGS)
-    connection.execute(text("DELETE FROM fabric_format"))
-    known = {"format": FORMAT, "min_writer": min_writer}
-    connection.execute(text("INSERT INTO fabric_format (version, min_writer) VALUES (:format, :min_writer)"), known)
+    for statement in lifting_statements(before or 0, min_writer or 0):
+        connection.exec_driver_sql(statement.replace("%", "%%"))
 
 
 def follow_format(connection: Connection) -> None:

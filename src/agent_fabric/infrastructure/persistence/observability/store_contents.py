@@ -1,30 +1,14 @@
-"""What is in a store, and how much: the part of its status that all databases tell in the same way."""
+"""What is in a store, and how much: the part of its measures that all databases tell in the same way."""
 
 import shutil
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any
 
+from agent_fabric.application.ports.vitals import StoreMeasures
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
-
-
-class Waiting(NamedTuple):
-    """The approvals that wait for an answer."""
-
-    number: int
-    oldest_at: float | None
-
-
-class Contents(NamedTuple):
-    """The rows of a store, counted."""
-
-    runs: dict[str, int]
-    """By status."""
-    events: int
-    blobs: int
-    oldest_run_at: float | None
 
 
 def require_format(version: object) -> None:
@@ -52,29 +36,42 @@ def disk_of(folder: Path) -> "shutil._ntuple_diskusage":
         raise StoreUnavailable(f"{folder} cannot be looked at: {problem.strerror}") from None
 
 
-NODES_ONLINE: Final = "SELECT count(*) FROM agents WHERE status = 'online'"
-NODES_OFFLINE: Final = "SELECT count(*) FROM agents WHERE status = 'offline' AND last_seen IS NOT NULL"
+def measure(connection: SqlConnection, folder: Path, *, size: int | str, clock_skew_s: float = 0.0) -> StoreMeasures:
+    """Measure a store, whose size is given or asked for in SQL; `folder` is on the disk that may become full.
+
+    Raises:
+        StoreUnavailable: the disk cannot be looked at.
+    """
+    waiting, oldest_at, store_bytes, online, offline = connection.execute(
+        f"SELECT count(*), min(created_at), ({size}),"  # noqa: S608 - ours
+        " (SELECT count(*) FROM agents WHERE status = 'online'),"
+        " (SELECT count(*) FROM agents WHERE status = 'offline' AND last_seen IS NOT NULL)"
+        " FROM pending_approvals WHERE status = 'pending'"
+    ).fetchone()
+    disk = disk_of(folder)
+    return StoreMeasures(
+        approvals_waiting=int(waiting),
+        oldest_approval_at=None if oldest_at is None else float(oldest_at),
+        store_bytes=int(store_bytes),
+        disk_free_bytes=disk.free,
+        disk_total_bytes=disk.total,
+        nodes_online=int(online),
+        nodes_offline=int(offline),
+        clock_skew_s=clock_skew_s,
+    )
 
 
-def waiting_approvals(connection: SqlConnection) -> Waiting:
-    """Count the approvals that wait for an answer."""
-    query = "SELECT count(*), min(created_at) FROM pending_approvals WHERE status = 'pending'"
-    count, oldest = connection.execute(query).fetchone()
-    return Waiting(int(count), None if oldest is None else float(oldest))
-
-
-def contents_of(connection: SqlConnection) -> Contents:
-    """Count what is in the tables."""
-    counted = {
-        str(status): int(count)
-        for status, count in connection.execute("SELECT status, count(*) FROM runs GROUP BY status")
-    }
+def contents_of(connection: SqlConnection) -> dict[str, Any]:
+    """Count what is in the tables; return fields of `StoreStatus`."""
+    rows = connection.execute("SELECT status, count(*) FROM runs GROUP BY status")
+    counted = {str(status): int(count) for status, count in rows}
     (events,) = connection.execute("SELECT count(*) FROM events").fetchone()
     (blobs,) = connection.execute("SELECT count(*) FROM blobs").fetchone()
     oldest = connection.execute("SELECT created_at FROM runs ORDER BY number LIMIT 1").fetchone()
-    return Contents(
-        runs={status.value: counted.get(status.value, 0) for status in RunStatus},
-        events=int(events),
-        blobs=int(blobs),
-        oldest_run_at=None if oldest is None else float(oldest[0]),
-    )
+    return {
+        "format": FORMAT,
+        "runs": {status.value: counted.get(status.value, 0) for status in RunStatus},
+        "events": int(events),
+        "blobs": int(blobs),
+        "oldest_run_at": None if oldest is None else float(oldest[0]),
+    }

@@ -3,6 +3,7 @@
 No one does so in passing, as with a SQLite file: several versions of the program may use the database.
 """
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from agent_fabric.application.ports.database import Migrated
@@ -34,17 +35,20 @@ def migrate(url: str) -> Migrated:
                 connection.execute(statement)
             before, min_writer = _read(connection)
             _require_known(before, place)
-            for migration in read_steps(before):
-                connection.execute(POSTGRESQL.schema(migration))
-            connection.execute(PREPARE_VECTORS)
-            connection.execute(PREPARE_PASSAGE_EMBEDDINGS)
-            connection.execute("DELETE FROM fabric_format")
-            known = (FORMAT, max(MIN_WRITER, min_writer))
-            connection.execute("INSERT INTO fabric_format (version, min_writer) VALUES (?, ?)", known)
+            for statement in lifting_statements(before, min_writer):
+                connection.execute(statement)
             connection.commit()
     finally:
         connection.close()
     return Migrated(before, FORMAT)
+
+
+def lifting_statements(before: int, min_writer: int) -> Iterator[str]:
+    """Return what lifts a database from a format to the newest one."""
+    yield from map(POSTGRESQL.schema, read_steps(before))
+    yield from (PREPARE_VECTORS, PREPARE_PASSAGE_EMBEDDINGS, "DELETE FROM fabric_format")
+    known = f"{FORMAT}, {max(MIN_WRITER, min_writer)}"
+    yield f"INSERT INTO fabric_format (version, min_writer) VALUES ({known})"  # noqa: S608 - numbers
 
 
 def require_migrated(connection: PostgresConnection, place: str, *, has_begun: bool = False) -> None:

@@ -16,17 +16,15 @@ from agent_fabric.infrastructure.clock import AdjustedClock
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.observability.snapshot import check_copy, read_sealed_keys
 from agent_fabric.infrastructure.persistence.observability.store_contents import (
-    NODES_OFFLINE,
-    NODES_ONLINE,
     contents_of,
     disk_of,
+    measure,
     require_format,
 )
 from agent_fabric.infrastructure.persistence.postgres.cluster import PostgresCluster, PostgresServerRole
 from agent_fabric.infrastructure.persistence.postgres.leases import ACQUIRE_LOCK, ALIVE
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.secrets.sealing import SESSION_KEYS, RunKeys
 from agent_fabric.infrastructure.persistence.sql import SqlConnection, marks
 
@@ -69,10 +67,6 @@ class PostgresCopies:
 
 
 _SIZE = "SELECT pg_database_size(current_database())"
-_MEASURES = (
-    f"SELECT count(*), min(created_at), ({_SIZE}), ({NODES_ONLINE}), ({NODES_OFFLINE})"  # noqa: S608 - ours
-    " FROM pending_approvals WHERE status = 'pending'"
-)
 
 
 class PostgresGauge:
@@ -107,32 +101,17 @@ class PostgresGauge:
         connection.execute("COMMIT")
         return StoreStatus(
             path=self._store.place,
-            format=FORMAT,
             size_bytes=int(size),
             wal_bytes=0,
             unused_bytes=0,
             free_bytes=disk_of(self._folder).free,
-            runs=found.runs,
-            events=found.events,
-            blobs=found.blobs,
-            oldest_run_at=found.oldest_run_at,
             served=self._leases.is_served(),
             damage=damage,
+            **found,
         )
 
     def _measure(self, connection: SqlConnection) -> StoreMeasures:
-        waiting, oldest_at, size, online, offline = connection.execute(_MEASURES).fetchone()
-        disk = disk_of(self._folder)
-        return StoreMeasures(
-            approvals_waiting=int(waiting),
-            oldest_approval_at=None if oldest_at is None else float(oldest_at),
-            store_bytes=int(size),
-            disk_free_bytes=disk.free,
-            disk_total_bytes=disk.total,
-            nodes_online=int(online),
-            nodes_offline=int(offline),
-            clock_skew_s=self._store.membership.skew_s,
-        )
+        return measure(connection, self._folder, size=_SIZE, clock_skew_s=self._store.membership.skew_s)
 
 
 def _damage(connection: SqlConnection) -> tuple[str, ...]:

@@ -1,13 +1,17 @@
-"""The table of idempotency keys."""
+"""The tables of idempotency keys, and of the runs that have answered a question."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.idempotency import Claim, KeptAnswer
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 from agent_fabric.wire.json_codec import dump_json, load_json
+
+RESPONSES_KEPT_S: Final = 30 * 24 * 3600.0
+"""How long it is known. Asking again begins anew."""
+
 
 KEPT_S = 24 * 3600.0
 """How long a key is remembered."""
@@ -84,3 +88,30 @@ def _clear(connection: SqlConnection, before: float) -> None:
         "(SELECT principal, key FROM idempotency WHERE created_at <= ? LIMIT ?)",
         (before, CLEARED_AT_ONCE),
     )
+
+
+class SqlResponses:
+    """ResponseIndex over the database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def find(self, key: str) -> RunId | None:
+        query = "SELECT run_id FROM response_cache WHERE key = ? AND created_at > ?"
+        values = (key, self._clock.now() - RESPONSES_KEPT_S)
+        row = await self._database.read(lambda connection: connection.execute(query, values).fetchone())
+        return None if row is None else RunId(row[0])
+
+    async def note(self, key: str, run_id: RunId) -> None:
+        now = self._clock.now()
+
+        def write(connection: SqlConnection) -> None:
+            connection.execute("DELETE FROM response_cache WHERE created_at <= ?", (now - RESPONSES_KEPT_S,))
+            connection.execute(
+                "INSERT INTO response_cache (key, run_id, created_at) VALUES (?, ?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET run_id = excluded.run_id, created_at = excluded.created_at",
+                (key, run_id, now),
+            )
+
+        await self._database.write(write)

@@ -15,8 +15,7 @@ from agent_fabric.infrastructure.persistence.dialects import Dialect
 from agent_fabric.infrastructure.persistence.runs.codec import blobs_named_in
 from agent_fabric.infrastructure.persistence.runs.event_rows import head_of, locate
 from agent_fabric.infrastructure.persistence.runs.index_batches import settled_position
-from agent_fabric.infrastructure.persistence.runs.run_activity_index import forget_activity
-from agent_fabric.infrastructure.persistence.runs.run_text_index import forget_text
+from agent_fabric.infrastructure.persistence.runs.run_text_index import forget_activity, forget_text
 from agent_fabric.infrastructure.persistence.secrets.sealing import HASH_BYTES, OWNER_BYTES, owner_of
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, erasing, marks
 from agent_fabric.infrastructure.tree_walk import remove_tree

@@ -16,10 +16,12 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, LOCAL_OWNER, Owne
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.runs.event_bodies import body_reader, readable
-from agent_fabric.infrastructure.persistence.runs.run_activity_index import SEQ_BITS, RunActivityIndex, activity_text
 from agent_fabric.infrastructure.persistence.runs.run_reader import status_of
 from agent_fabric.infrastructure.persistence.runs.run_text_index import (
+    SEQ_BITS,
+    RunActivityIndex,
     RunTextIndex,
+    activity_text,
     hits_of,
     search_hits,
     terms_of,

@@ -11,7 +11,7 @@ from fastapi import Path, Query, Request
 from pydantic import Field, StringConstraints
 from starlette.responses import Response
 
-from agent_fabric.application.memory.find_missing_vectors import FindMissingVectors
+from agent_fabric.application.memory.embed_passages import FindMissingVectors
 from agent_fabric.application.memory.forget_document import MAX_FACTS
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewDocument
 from agent_fabric.bootstrap.memory import Memory, ingestion_task, open_memory
