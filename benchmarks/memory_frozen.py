@@ -17,7 +17,7 @@ from typing import Any, Final
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.infrastructure.memory.embeddings.int8 import quantized
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
-from agent_fabric.infrastructure.models.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 from bench_memory import Pool, half_of, make_pools
 from memory_sessions import Asked
 
@@ -76,7 +76,7 @@ def _short(vector: Vector) -> str:
 
 
 def _long(vector: str) -> Vector:
-    return packed(memoryview(b64decode(vector)).cast("b"))
+    return pack_vector(memoryview(b64decode(vector)).cast("b"))
 
 
 async def main() -> None:

@@ -15,7 +15,7 @@ from agent_fabric.domain.memory.documents import Document, DocumentState, conten
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus
 from agent_fabric.domain.memory.passages import Passage, split_passages
 from agent_fabric.domain.memory.terms import question_terms
-from agent_fabric.infrastructure.models.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 
 BOOK, NOTES = DocumentId("b" * 16), DocumentId("c" * 16)
 ADA, BOB = Viewer(("user:ada",), sees_all=False), Viewer(("user:bob",), sees_all=False)
@@ -47,7 +47,9 @@ async def add(storage: Storage, given: Document, *texts: str) -> Document:
 
 async def found(storage: Storage, question: str, wanted: DocumentQuery, *vector: float) -> set[tuple[str, int]]:
     asked = PassageQuestion(
-        terms=question_terms(question), embedder=EMBEDDER if vector else "", vector=packed(vector) if vector else b""
+        terms=question_terms(question),
+        embedder=EMBEDDER if vector else "",
+        vector=pack_vector(vector) if vector else b"",
     )
     candidates = await storage.memory.passages.candidates(asked, wanted)
     assert len({(each.document_id, each.ordinal) for each in candidates}) == len(candidates)
@@ -56,7 +58,7 @@ async def found(storage: Storage, question: str, wanted: DocumentQuery, *vector:
 
 async def embed(storage: Storage, *vectors: Sequence[float]) -> None:
     unread = await storage.memory.passages.unread(EMBEDDER, dimensions=3, limit=len(vectors))
-    made = [(each.hash, packed(vector)) for each, vector in zip(unread, vectors, strict=True)]
+    made = [(each.hash, pack_vector(vector)) for each, vector in zip(unread, vectors, strict=True)]
     await storage.memory.passages.keep(EMBEDDER, made)
 
 
@@ -96,7 +98,7 @@ class MemoryContract:
         assert len(await storage.memory.passages.unread("other", dimensions=3, limit=9)) == 3
         await embed(storage, (0, 0, 1))
         assert (await storage.memory.documents.find(BOOK)).state is DocumentState.READY
-        asked = PassageQuestion(terms=frozenset(), embedder=EMBEDDER, vector=packed((0, 0.1, 1)), limit=1)
+        asked = PassageQuestion(terms=frozenset(), embedder=EMBEDDER, vector=pack_vector((0, 0.1, 1)), limit=1)
         (best,) = await storage.memory.passages.candidates(asked, DocumentQuery())
         assert (best.ordinal, best.indexed) == (2, "Handbook › Top\nthree")
         assert best.meaning == pytest.approx(0.995, abs=0.01)

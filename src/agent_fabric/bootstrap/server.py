@@ -551,7 +551,7 @@ def build_server(
         wake_ups=wake_ups,
         watch=watch,
         say=SayInSessions(storage, chat.chat.manage, chat.chat.send),
-        alert=watchers.alerts.happened,
+        alert=watchers.alerts.note_event,
     )
     starter = automation.starts_runs
     resume_unfinished_runs = ResumeUnfinishedRuns(
@@ -600,9 +600,9 @@ def build_server(
         wake_ups=wake_ups,
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
-        fleet=open_fleet(local.records.layout.root, local, config, wake_ups, watch, watchers.alerts.happened),
+        fleet=open_fleet(local.records.layout.root, local, config, wake_ups, watch, watchers.alerts.note_event),
         chat=chat,
-        channels=serve_channels(config, local, chat.chat, outgoing.bus, watchers.alerts.happened, watch),
+        channels=serve_channels(config, local, chat.chat, outgoing.bus, watchers.alerts.note_event, watch),
         automation=automation,
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(

@@ -13,7 +13,7 @@ from agent_fabric.application.runs.search_runs import AT_ONCE, SearchRuns
 from agent_fabric.domain.errors import ModelBusy
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.models.embeddings.vectors import packed, similarities
+from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector, similarities
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.runs.run_vectors import SqlRunVectors
@@ -36,7 +36,7 @@ class Letters:
             raise ModelBusy("no more")
         self.read += texts
         await asyncio.sleep(0)
-        return [packed(letters(text)[-self.dimensions :]) for text in texts]
+        return [pack_vector(letters(text)[-self.dimensions :]) for text in texts]
 
 
 @pytest.fixture
@@ -159,6 +159,6 @@ async def test_processes_that_read_the_same_runs_at_once_do_not_disturb_each_oth
 def test_arithmetic_is_the_same_with_and_without_numpy(with_numpy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not with_numpy:
         monkeypatch.setitem(sys.modules, "numpy", None)  # as if it were not installed
-    vectors = [packed([3, 4]), packed([-4, 3]), packed([0, 0]), packed([float("nan"), 1])]
-    assert similarities(vectors, packed([3, 4])) == pytest.approx([1, 0, 0, 0], abs=1e-6)
-    assert similarities([], packed([3, 4])) == []
+    vectors = [pack_vector([3, 4]), pack_vector([-4, 3]), pack_vector([0, 0]), pack_vector([float("nan"), 1])]
+    assert similarities(vectors, pack_vector([3, 4])) == pytest.approx([1, 0, 0, 0], abs=1e-6)
+    assert similarities([], pack_vector([3, 4])) == []

@@ -15,7 +15,7 @@ from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import FactRefused, MemoryNotFound, MissingExtra, StoreUnavailable
 from agent_fabric.domain.identity.principals import RUN_HEADER, Scope
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
-from agent_fabric.infrastructure.models.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 from agent_fabric.interfaces.http.models.vector_runs import VectorRuns
 from agent_fabric.testing.scripted_model import Answer, Say
 from integration.http.served import Served, bearer, served
@@ -195,7 +195,7 @@ class Letters:
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         if len(texts) > 1 or len(texts[0]) > 100:
             await self.busy.wait()
-        return [packed([1.0 + each.lower().count(chr(97 + at)) for at in range(26)]) for each in texts]
+        return [pack_vector([1.0 + each.lower().count(chr(97 + at)) for at in range(26)]) for each in texts]
 
 
 @pytest.mark.proves("ME-1", "ME-2")

@@ -240,7 +240,7 @@ async def test_model_without_tools_is_an_error_that_names_those_at_hand_that_hav
         client = await ready.ready(settings(ollama, window=window, model=TALKER.name), quiet)
         with pytest.raises(ModelRefused, match="does not support tools") as caught:
             await ask(client, TALKER.name)
-        assert (await ready.found(ollama.base_url, quiet) or [])[0].dialect is ToolDialect.SCHEMA
+        assert (await ready.find_models(ollama.base_url, quiet) or [])[0].dialect is ToolDialect.SCHEMA
     assert "qwen3:4b, qwen2.5:7b" in caught.value.hint
     assert "`models.quality.model: qwen3:4b`" in caught.value.hint
     assert "`models.quality.dialect: schema`" in caught.value.hint
@@ -260,7 +260,7 @@ async def test_unreachable_server_fails_when_it_is_asked_and_says_what_was_tried
         client = await ready.ready(nobody, quiet)
         with pytest.raises(ModelUnreachable) as caught:
             await ask(client)
-        assert await ready.found(nobody.base_url, quiet) is None
+        assert await ready.find_models(nobody.base_url, quiet) is None
     assert "`no-such-ollama serve` cannot be started" in caught.value.hint
 
 
@@ -277,14 +277,14 @@ async def test_nothing_is_started_when_that_is_switched_off(unused_tcp_port: int
 async def test_server_that_only_speaks_openais_format_is_used_all_the_same() -> None:
     async with ScriptedModel([Say("hi")]) as model, backend(auto_pull=True) as ready:
         assert (await ask(await ready.ready(settings(model.base_url), quiet))).content == "hi"
-        assert await ready.found(model.base_url, quiet) is None
+        assert await ready.find_models(model.base_url, quiet) is None
 
 
 async def test_key_of_a_server_is_sent_with_every_question_about_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAB_OLLAMA_KEY", "sk-lab")
     async with OllamaStandIn([Say("hi")], models=[MODEL]) as ollama, backend() as ready:
         address = ServerAddress(base_url=ollama.base_url, api_key="env:LAB_OLLAMA_KEY")
-        assert await ready.found(ollama.base_url, quiet, address)
+        assert await ready.find_models(ollama.base_url, quiet, address)
         await ask(await ready.ready(replace(settings(ollama), api_key="env:LAB_OLLAMA_KEY"), quiet))
     assert {asked.headers.get("authorization") for asked in ollama.requests} == {"Bearer sk-lab"}
 

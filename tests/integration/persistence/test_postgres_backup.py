@@ -11,7 +11,7 @@ from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.audit.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.models.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 from contract.run_repository_contract import CREATED, RUN, completed, log
 from integration.persistence.postgres_storage import open_tables
 from postgres_cluster import Cluster
@@ -34,8 +34,8 @@ async def test_a_dump_is_restored_and_verified_and_its_runs_go_on(
     held = await storage.runs.create(RUN, CREATED)
     await (await storage.runs.create(OTHER, log(*(each.body for each in CREATED), completed(OTHER)))).release()
     texts = await storage.vectors.texts(await storage.vectors.missing("e", dimensions=2))
-    await storage.vectors.keep("e", texts, [packed([1.0, 0.0]) for _ in texts])
-    await storage.vectors.nearest("e", packed([1.0, 0.0]), words="", limit=1)
+    await storage.vectors.keep("e", texts, [pack_vector([1.0, 0.0]) for _ in texts])
+    await storage.vectors.nearest("e", pack_vector([1.0, 0.0]), words="", limit=1)
 
     dump, restored = tmp_path / "fabric.dump", cluster.create_database()
 
@@ -54,7 +54,7 @@ async def test_a_dump_is_restored_and_verified_and_its_runs_go_on(
     assert [sentence.partition(":")[0] for sentence in report.damage] == ["the chain was cut behind entry 0"]
     await again.chain.accept()
     assert (await again.chain.verify()).damage == ()
-    found = await again.vectors.nearest("e", packed([1.0, 0.0]), words="", limit=1)
+    found = await again.vectors.nearest("e", pack_vector([1.0, 0.0]), words="", limit=1)
     assert [each.record.run_id for each in found] == [OTHER]
     await again.store.write(lambda connection: connection.execute("UPDATE workers SET state = 'gone'"))
     held, events, _ = await again.runs.take(RUN)  # its driver then is none of the processes now

@@ -14,7 +14,7 @@ from agent_fabric.domain.ids import DocumentId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.models.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
 from agent_fabric.infrastructure.persistence.postgres.upkeep import examine
 from agent_fabric.infrastructure.persistence.storage import open_storage
@@ -89,13 +89,13 @@ async def test_vectors_are_compared_by_the_database_as_they_are_here(
     need(has_vectors(cluster, database_url), NEEDED)
     _, there = both
     source = random.Random(7)
-    vectors = [packed([source.gauss(0, 1) for _ in range(8)]) for _ in TASKS]
-    vectors[2] = packed([0.0] * 8)
+    vectors = [pack_vector([source.gauss(0, 1) for _ in range(8)]) for _ in TASKS]
+    vectors[2] = pack_vector([0.0] * 8)
     for storage in both:
         texts = await storage.vectors.texts(sorted(await storage.vectors.missing("e", dimensions=8)))
         await storage.vectors.keep("e", texts, vectors)
     for words in ("", "backup quotes", "北京", "날씨 AI"):
-        question = packed([source.gauss(0, 1) for _ in range(8)])
+        question = pack_vector([source.gauss(0, 1) for _ in range(8)])
         mine, its = [await each.vectors.nearest("e", question, words=words, limit=3) for each in both]
         assert [each.record.run_id for each in mine] == [each.record.run_id for each in its]
         assert [each.score for each in mine] == pytest.approx([each.score for each in its], abs=1e-6)
@@ -112,8 +112,8 @@ async def test_vectors_are_compared_by_the_database_as_they_are_here(
 async def test_a_question_without_spaces_finds_what_shares_two_characters(both: tuple[Any, Any]) -> None:
     for storage in both:
         texts = await storage.vectors.texts(sorted(await storage.vectors.missing("e", dimensions=2)))
-        await storage.vectors.keep("e", texts, [packed([1.0, 1.0]) for _ in TASKS])
-        found = await storage.vectors.nearest("e", packed([1.0, 1.0]), words="明天北京热吗", limit=1)
+        await storage.vectors.keep("e", texts, [pack_vector([1.0, 1.0]) for _ in TASKS])
+        found = await storage.vectors.nearest("e", pack_vector([1.0, 1.0]), words="明天北京热吗", limit=1)
         assert [each.record.run_id for each in found] == ["run-1"]
 
 
@@ -167,12 +167,15 @@ async def test_memory_finds_the_same_passages_in_both_databases(
     source = random.Random(21)
     words = [f"word{number}" for number in range(60)]
     texts = [" ".join(source.choices(words, k=12)) for _ in range(150)]
-    vectors = [packed([source.gauss(0, 1) for _ in range(8)]) for _ in texts]
+    vectors = [pack_vector([source.gauss(0, 1) for _ in range(8)]) for _ in texts]
     for storage in both:
         await remember(storage, texts, vectors)
     shared = whole = 0
     for _ in range(20):
-        question, embedder = " ".join(source.choices(words, k=4)), Fixed(packed([source.gauss(0, 1) for _ in range(8)]))
+        question, embedder = (
+            " ".join(source.choices(words, k=4)),
+            Fixed(pack_vector([source.gauss(0, 1) for _ in range(8)])),
+        )
         found = []
         for storage in both:
             answer = await SearchMemory(storage.memory, storage.clock, embedder)(question, DocumentQuery(), limit=10)
@@ -197,7 +200,7 @@ async def test_the_database_chooses_the_nearest_passages_of_each_owner_as_a_full
     middles = [[source.gauss(0, 1) for _ in range(64)] for _ in range(12)]
 
     def near() -> bytes:
-        return packed([each + source.gauss(0, 0.6) for each in source.choice(middles)])
+        return pack_vector([each + source.gauss(0, 0.6) for each in source.choice(middles)])
 
     texts = [f"text {number}" for number in range(240)]
     vectors = [near() for _ in texts]

@@ -114,12 +114,12 @@ class ListModels:
         return ModelList(
             default_key=self.default_key,
             routing_key=self.routing_key,
-            keys=tuple([await self._meant(key, shelf) for key in self.keys]),
+            keys=tuple([await self._resolve(key, shelf) for key in self.keys]),
             ollama=tuple(ollama),
             shelf=shelf,
         )
 
-    async def _meant(self, key: str, shelf: Shelf) -> MeantModel:
+    async def _resolve(self, key: str, shelf: Shelf) -> MeantModel:
         try:
             settings, why = await self.chooser.choose(key, _quiet)
         except ConfigError as problem:
@@ -133,7 +133,7 @@ class ListModels:
             return _blocked_model(meant, problem)
         if state.standing is ModelAvailability.ELSEWHERE or (settings.backend == "generic" and state.note):
             meant = replace(meant, why="configured")  # no server confirmed this name
-        card = await self.survey.probed(settings)
+        card = await self.survey.known_card(settings)
         if card.calls_no_tools and state.standing is not ModelAvailability.BLOCKED:
             state = _State(
                 state.standing,
@@ -151,15 +151,15 @@ class ListModels:
 
     async def _state(self, settings: ModelSettings, why: str, shelf: Shelf) -> _State:
         if settings.backend == "embedded":
-            return await self._embedded(settings, why, shelf)
+            return await self._embedded_state(settings, why, shelf)
         if settings.backend == "managed":
             return _State(ModelAvailability.READY) if self.ensure else _NOTHING_STARTED
         if not is_local_url(settings.base_url):
             own = "not asked now; only its builder knows where it is"
             away = "not asked now, since it is on another machine"
-            return self._elsewhere(settings, own if settings.backend == "custom" else away)
+            return self._elsewhere_state(settings, own if settings.backend == "custom" else away)
         if settings.backend == "ollama":
-            return await self._ollama(settings)
+            return await self._ollama_state(settings)
         if await self.survey.answers(settings):
             return _State(ModelAvailability.READY)
         note = f"no server answers at {settings.base_url}"
@@ -167,7 +167,7 @@ class ListModels:
             ModelAvailability.BLOCKED, note, "Start the server there, or choose another: fabric models use NAME"
         )
 
-    def _elsewhere(self, settings: ModelSettings, note: str) -> _State:
+    def _elsewhere_state(self, settings: ModelSettings, note: str) -> _State:
         if self.offline:
             fix = f"fabric models use auto --key {settings.key}, or set `offline: false`"
             return _State(
@@ -175,7 +175,7 @@ class ListModels:
             )
         return _State(ModelAvailability.ELSEWHERE, note, f"fabric models probe {settings.key}")
 
-    async def _embedded(self, settings: ModelSettings, why: str, shelf: Shelf) -> _State:
+    async def _embedded_state(self, settings: ModelSettings, why: str, shelf: Shelf) -> _State:
         if not self.ensure:
             return _NOTHING_STARTED
         if shelf.runtime is None:
@@ -193,7 +193,7 @@ class ListModels:
             return _State(ModelAvailability.LATER, note, f"fabric models use {settings.model} --key {settings.key}")
         return _State(ModelAvailability.READY)
 
-    async def _ollama(self, settings: ModelSettings) -> _State:
+    async def _ollama_state(self, settings: ModelSettings) -> _State:
         found = await self.survey.ollama(settings.base_url)
         if not found.running:
             if self.ensure and found.startable:
@@ -207,7 +207,7 @@ class ListModels:
                 return _State(ModelAvailability.LATER, "Ollama lacks it; pulled at first use", pull)
             return _State(ModelAvailability.BLOCKED, "Ollama lacks it, and `auto_pull_if_missing` is off", pull)
         if card.remote:
-            return self._elsewhere(settings, "Ollama passes it on to another machine")
+            return self._elsewhere_state(settings, "Ollama passes it on to another machine")
         if not card.chats:
             return _State(ModelAvailability.BLOCKED, "it makes vectors and cannot chat", "fabric models use NAME")
         if not card.calls_tools and settings.dialect == "native":

@@ -115,7 +115,7 @@ class ModelTurn:
                 egress = _egress(asked.model)
                 response = cut_answer(await _ask(client, asked, time_left_s, on_delta), asked.model.answer_chars)
         except FabricError as problem:
-            return failed(problem, number, self.clock.monotonic() - started, egress), None
+            return failure_event(problem, number, self.clock.monotonic() - started, egress), None
         usage = response.usage or _estimate(asked.messages, response)
         price = asked.model.price
         return ModelAnswered(
@@ -229,7 +229,7 @@ def _egress(model: ModelSettings) -> str:
     return f"{model.model} through Ollama" if model.remote else host_elsewhere(model.base_url)
 
 
-def failed(problem: FabricError, attempt: int, duration_s: float, egress: str = "") -> ModelFailed:
+def failure_event(problem: FabricError, attempt: int, duration_s: float, egress: str = "") -> ModelFailed:
     """Return the event that tells why an attempt gave no answer."""
     return ModelFailed(
         error_type=problem.code,

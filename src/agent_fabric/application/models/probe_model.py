@@ -16,9 +16,9 @@ from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.tools.specs import BadArguments, Effect, ToolSpec, arguments_from, object_schema
 
-LONGEST_ANSWER = 128
+MAX_ANSWER_TOKENS = 128
 """Tokens; enough for a call of one of the tools below."""
-SPEED_ANSWER = 48
+SPEED_ANSWER_TOKENS = 48
 _SYSTEM = "You have tools. Call the one that fits the request."
 _SPEED_TEXT = "A {word} stood by the sea, and every evening its keeper wrote down the ships that he had seen that day. "
 
@@ -138,7 +138,7 @@ class ProbeModel:
         messages = [Message(Role.SYSTEM, _SYSTEM), Message(Role.USER, text)]
         # What ends a task is among its tools: without that, it would be a conversation, in which words are free.
         tools = (*_TOOLS, _FINISH) if settings.dialect == ToolDialect.SCHEMA else _TOOLS
-        return await self._answer(settings, messages, tools, LONGEST_ANSWER, notice)
+        return await self._answer(settings, messages, tools, MAX_ANSWER_TOKENS, notice)
 
     async def _answer(
         self,
@@ -179,7 +179,7 @@ class ProbeModel:
             replace(settings, dialect=ToolDialect.NATIVE),
             messages,
             (),
-            SPEED_ANSWER,
+            SPEED_ANSWER_TOKENS,
             notice,
             on_delta=lambda _: pieces.append(self.clock.monotonic()),
         )

@@ -39,9 +39,9 @@ def _rule(each: AlertConfig, built_in: AlertRule | None) -> AlertRule:
         try:
             when = condition_of(each.when)
         except ValueError as problem:
-            raise ConfigError(f"`when` of the alert {each.name!r} {problem}", hint=_watched()) from None
+            raise ConfigError(f"`when` of the alert {each.name!r} {problem}", hint=_watched_values()) from None
     if isinstance(when, Threshold) and when.metric not in WATCHED:
-        raise ConfigError(f"The alert {each.name!r} is about {when.metric!r}, which is unknown", hint=_watched())
+        raise ConfigError(f"The alert {each.name!r} is about {when.metric!r}, which is unknown", hint=_watched_values())
     base = built_in or AlertRule(name=each.name, when=when)
     return AlertRule(
         name=each.name,
@@ -52,7 +52,7 @@ def _rule(each: AlertConfig, built_in: AlertRule | None) -> AlertRule:
     )
 
 
-def _watched() -> str:
+def _watched_values() -> str:
     return f"Values that can be watched: {', '.join(sorted(WATCHED))}."
 
 

@@ -78,9 +78,9 @@ class StoredSettings:
 
     def _show_all(self) -> "list[ShownSetting]":
         loaded, stored = self._read(), read_stored(self.root)
-        return [self._shown(each, loaded, stored) for each in editable_settings(loaded.config)]
+        return [self._show_setting(each, loaded, stored) for each in editable_settings(loaded.config)]
 
-    def _shown(self, each: EditableSetting, loaded: Loaded, stored: Mapping[str, Any]) -> ShownSetting:
+    def _show_setting(self, each: EditableSetting, loaded: Loaded, stored: Mapping[str, Any]) -> ShownSetting:
         origin = loaded.origins.get(each.path, "default")
         is_stored = _at(stored, each.path) is not None
         return ShownSetting(

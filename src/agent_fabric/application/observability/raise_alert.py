@@ -100,9 +100,9 @@ class RaiseAlerts(EventsOnly):
             if kind in _COUNTED:
                 self._happened.append((self.clock.monotonic(), kind))
             if self._about:
-                self.happened(event.body.kind, run_id=run_id)
+                self.note_event(event.body.kind, run_id=run_id)
 
-    def happened(self, kind: str, about: str = "", *, run_id: RunId | None = None) -> None:
+    def note_event(self, kind: str, about: str = "", *, run_id: RunId | None = None) -> None:
         """Take an event, by its kind; also one that is no run's, such as `schedule_off_cadence`.
 
         `about` says in words what it is about.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.application.models.model_turn import ModelTurn, failed
+from agent_fabric.application.models.model_turn import ModelTurn, failure_event
 from agent_fabric.application.ports.llm import ModelChooser, Notice
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import ModelAnswered, ModelCalled, ModelFailed
@@ -58,7 +58,7 @@ class AskRoutingModel:
             try:
                 settings = (await self.models.choose(self.model_key, notice)).settings
             except FabricError as problem:
-                return failed(problem, attempt=1, duration_s=0.0), None, f"no routing model: {problem.message}"
+                return failure_event(problem, attempt=1, duration_s=0.0), None, f"no routing model: {problem.message}"
             answer = await self.model_turn.attempt(
                 settings,
                 messages,

@@ -123,7 +123,7 @@ class ModelSurvey(Protocol):
         """
         ...
 
-    async def probed(self, settings: ModelSettings) -> ModelCard:
+    async def known_card(self, settings: ModelSettings) -> ModelCard:
         """Return what is known of a model, with the results of its last probe."""
         ...
 

@@ -34,7 +34,7 @@ _SMALL_B = 4.0
 class ServerModels(Protocol):
     """What an OpenAI-compatible server has."""
 
-    async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
+    async def list_models(self, address: ServerAddress) -> Sequence[ModelCard] | None:
         """Return its models; None when it does not tell."""
         ...
 
@@ -42,7 +42,7 @@ class ServerModels(Protocol):
 class OllamaModels(Protocol):
     """What an Ollama server has."""
 
-    async def found(
+    async def find_models(
         self, base_url: str, notice: Notice, address: ServerAddress | None = None
     ) -> Sequence[ModelCard] | None:
         """Return its models, starting the server if that is allowed; None when it cannot be reached."""
@@ -121,7 +121,7 @@ class ConfiguredModels:
         about = _settings(key, config, "generic", config.base_url, ModelCard(name=""))
         # A configured model of another machine is taken as it is: that costs no request, and some list only a part.
         asks = self._may_ask(about) if config.model is None else about.is_local
-        listed = await self.generic.listed(ServerAddress.of(about)) if asks else None
+        listed = await self.generic.list_models(ServerAddress.of(about)) if asks else None
         if config.model is None:
             chosen = smallest_chat_model(listed or ())
             name = name if chosen is None else chosen.name
@@ -141,7 +141,7 @@ class ConfiguredModels:
         about = _settings(key, config, "ollama", base_url, card)
         if not self._may_ask(about):
             return ChosenModel(about, "configured")
-        cards = await self.ollama.found(base_url, notice, ServerAddress.of(about))
+        cards = await self.ollama.find_models(base_url, notice, ServerAddress.of(about))
         if cards is None:
             return ChosenModel(about, "configured; Ollama does not answer")
         chosen = select_model(cards, wanted)
@@ -179,7 +179,7 @@ class ConfiguredModels:
         return ChosenModel(_settings(key, config, "managed", MANAGED_URL, card), "configured")
 
     async def _whatever_is_there(self, key: str, config: ModelConfig, notice: Notice) -> ChosenModel:
-        cards = await self.ollama.found(OLLAMA_URL, notice)
+        cards = await self.ollama.find_models(OLLAMA_URL, notice)
         chosen = None if cards is None else select_model(cards, config.model or PREFERRED.get(key))
         if chosen is not None and chosen.chats:
             card = self.cards.improve(chosen, OLLAMA_URL)
@@ -278,7 +278,7 @@ def _is_small(card: ModelCard) -> bool:
 
 
 LASTS_S = 10.0
-"""After this, somebody may have started Ollama, pulled a model or probed one."""
+"""After this, someone may have started Ollama, pulled a model or probed one."""
 
 
 class RecentChoices:

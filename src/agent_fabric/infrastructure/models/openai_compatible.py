@@ -93,7 +93,7 @@ class OpenAICompatibleBackend:
             client = self._clients[key] = OpenAICompatibleClient(http, *key[1:])
         return client
 
-    async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
+    async def list_models(self, address: ServerAddress) -> Sequence[ModelCard] | None:
         """Return a server's models; None when it does not tell."""
         timeout_s = _LOCAL_LISTING_TIMEOUT_S if is_local_url(address.base_url) else _LISTING_TIMEOUT_S
         try:

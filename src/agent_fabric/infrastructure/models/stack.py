@@ -85,7 +85,7 @@ class OfflineChatClients:
     def turn(
         self, settings: ModelSettings, *, priority: Priority, notice: Notice
     ) -> AbstractAsyncContextManager[ChatClient]:
-        """Give a model of this machine; about others, nothing is looked up and nobody is connected to.
+        """Give a model of this machine; about others, nothing is looked up and no connection is opened.
 
         Raises:
             ModelForbidden: the model is not on this machine.

@@ -113,7 +113,7 @@ class LoopbackServers:
     _found: dict[str, OllamaFound] = field(default_factory=dict)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def found(
+    async def find_models(
         self,
         base_url: str,
         notice: Notice,  # noqa: ARG002 - nothing here takes long
@@ -169,7 +169,7 @@ class MachineSurvey:
         return True
 
     def shelf(self) -> Shelf:
-        installed = {each.path: each for each in self.folder.installed()}
+        installed = {each.path: each for each in self.folder.list_installed()}
         catalogue = [_entry(model, self.folder, installed.pop(self.folder.file_of(model), None)) for model in CATALOGUE]
         return Shelf(
             folder=str(self.folder.path),
@@ -179,7 +179,7 @@ class MachineSurvey:
             files=tuple(WeightsFile(each.name, str(each.path), each.size_bytes) for each in installed.values()),
         )
 
-    async def probed(self, settings: ModelSettings) -> ModelCard:
+    async def known_card(self, settings: ModelSettings) -> ModelCard:
         return self.cards.improve(await self._card(settings), settings.base_url)
 
     async def _card(self, settings: ModelSettings) -> ModelCard:

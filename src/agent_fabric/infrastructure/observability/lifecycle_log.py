@@ -21,7 +21,7 @@ from agent_fabric.domain.events import (
     SpecialistsRecruited,
 )
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.observability.operations_log import bind, bound
+from agent_fabric.infrastructure.observability.operations_log import bind, bound_fields
 
 
 class RunLifecycleLog(EventsOnly):
@@ -37,7 +37,7 @@ class RunLifecycleLog(EventsOnly):
         """Encrypted runs: of them, no text is told either that may quote what they are about."""
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
-        if bound().get("run_id") != run_id:  # it begins, or goes on after one that works for it
+        if bound_fields().get("run_id") != run_id:  # it begins, or goes on after one that works for it
             bind(run_id=run_id)
         for event in events:
             entry = _ENTRIES.get(type(event.body))

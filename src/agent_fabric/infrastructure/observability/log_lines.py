@@ -17,7 +17,7 @@ from structlog.processors import ExceptionRenderer
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import ExcInfo
 
-from agent_fabric.infrastructure.observability.operations_log import bound
+from agent_fabric.infrastructure.observability.operations_log import bound_fields
 from agent_fabric.infrastructure.secrets.redaction import Redactor
 
 Fields = MutableMapping[str, Any]
@@ -47,7 +47,7 @@ class Lines:
         except Exception as problem:  # noqa: BLE001 - an unforeseen error must not break the code that logs
             return self._render({**_place(level), "event": "log_line_failed", "error_type": type(problem).__name__})
 
-    def lost(self, count: int) -> str:
+    def lost_line(self, count: int) -> str:
         """Return the line that says how many are missing."""
         return self("", "warning", {"event": "log_lines_lost", "count": count})
 
@@ -79,7 +79,7 @@ class FromLogging(logging.Handler):
             fields["event"] = record.getMessage().strip()
         except Exception:  # noqa: BLE001 - arguments that do not fit the text: still worth reading
             fields.update(event=record.msg, args=record.args)
-        self._write(self._lines(None, record.levelname.lower(), {**bound(), **fields}))
+        self._write(self._lines(None, record.levelname.lower(), {**bound_fields(), **fields}))
 
 
 def _place(level: str) -> dict[str, Any]:

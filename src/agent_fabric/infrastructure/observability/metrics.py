@@ -120,7 +120,7 @@ class RunMetrics(EventsOnly):
             if take is not None:
                 take(event.body)
 
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+    def count_answer(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer over HTTP; `route` is how the path was written in the program, not what a client sent."""
         self._requests.get(method, route, str(status)).inc()
         self._request_s.get(route).observe(seconds)

@@ -204,7 +204,7 @@ def unbind(*names: str) -> None:
         _bound.set({name: value for name, value in _bound.get().items() if name not in names})
 
 
-def bound() -> Mapping[str, object]:
+def bound_fields() -> Mapping[str, object]:
     """Return the fields that are on every line of this task."""
     return _bound.get()
 
@@ -243,7 +243,7 @@ def configure_operations_log(config: LogConfig, secrets: Iterable[str], stream: 
             )
 
     target = StreamTarget(stream) if config.file is None else FileTarget(config.file)
-    output = LineOutput(target, lost_line=lines.lost, on_problem=tell)
+    output = LineOutput(target, lost_line=lines.lost_line, on_problem=tell)
     structlog.configure(
         processors=[lines],
         wrapper_class=structlog.make_filtering_bound_logger(config.level),

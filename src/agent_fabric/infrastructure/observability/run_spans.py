@@ -170,9 +170,9 @@ class RunSpans(EventsOnly):
             case ModelCalled():
                 run.begin_call(event, _MODEL, "fabric.llm_call", _of_question(body), SpanKind.CLIENT)
             case ModelAnswered():
-                run.end_call(event, _MODEL, {**_of_answer(body), **run.counted(body.usage)})
+                run.end_call(event, _MODEL, {**_of_answer(body), **run.count_usage(body.usage)})
             case ContextCompacted():
-                run.end_call(event, _MODEL, run.counted(body.usage))
+                run.end_call(event, _MODEL, run.count_usage(body.usage))
             case ModelFailed():
                 run.end_call(event, _MODEL, error=body.error_type)
             case ToolCalled():
@@ -283,7 +283,7 @@ class _LiveRun:
         if span is not None:
             _end(span, event.ts, attributes or {}, error)
 
-    def counted(self, usage: Usage) -> Attributes:
+    def count_usage(self, usage: Usage) -> Attributes:
         """Add to what the run has used; return what this call did."""
         total = self._usage
         self._usage = Usage(

@@ -57,7 +57,7 @@ def require_listed(url: URL, limits: Sequence[Allowlists]) -> None:
         raise PermissionError(reason)
 
 
-def checked(url: URL, guard: AddressGuard) -> URL:
+def check(url: URL, guard: AddressGuard) -> URL:
     """Check an address that is spelled out as numbers; names are checked when they are looked up.
 
     Raises:

@@ -82,11 +82,11 @@ def read(body: bytes, content_type: str, charset: str) -> ExtractedText:
     text = decode(body, charset)
     if kind_of(content_type) is not ContentKind.HTML:
         return ExtractedText("", text)
-    from agent_fabric.infrastructure.web.html_text import main_text, parsed, plain_text, title_of  # noqa: PLC0415 - heavy
+    from agent_fabric.infrastructure.web.html_text import main_text, parse_html, plain_text, title_of  # noqa: PLC0415 - heavy
 
     page = parsable(text)
     with _PARSING:
-        tree = parsed(page)
+        tree = parse_html(page)
         if tree is None:
             return ExtractedText("", "", cap(text))
         found = main_text(page) or plain_text(tree)

@@ -38,7 +38,7 @@ async def refusal(url: URL, response: aiohttp.ClientResponse, content_type: str,
     advice = _ADVICE.get(response.status, otherwise)
     reason = f" {response.reason}" if response.reason else ""
     return WebError(
-        f"{shortened(url)} answered {response.status}{reason}. {advice}" + (f" It said: {said}" if said else "")
+        f"{short_url(url)} answered {response.status}{reason}. {advice}" + (f" It said: {said}" if said else "")
     )
 
 
@@ -47,13 +47,13 @@ def unreadable(url: URL, content_type: str, size: int | None) -> WebError:
     name = "a PDF" if content_type == "application/pdf" else "not text"
     length = "of unknown size" if size is None else f"{size:,} bytes"
     return WebError(
-        f"{shortened(url)} is {name} ({content_type}, {length}) and cannot be read. "
+        f"{short_url(url)} is {name} ({content_type}, {length}) and cannot be read. "
         "Look for the same content as a web page, such as its abstract or its HTML version."
     )
 
 
 @contextmanager
-def explained(url: URL) -> Iterator[None]:
+def explain_failures(url: URL) -> Iterator[None]:
     """Turn what aiohttp raises into words for the model."""
     host = url.host or ""
     try:
@@ -75,12 +75,12 @@ def explained(url: URL) -> Iterator[None]:
             raise
         if isinstance(problem, ContentEncodingError) or isinstance(problem.__cause__, ContentEncodingError):
             raise WebError(
-                f"{shortened(url)} sent compressed content that is broken and cannot be unpacked. Use another source."
+                f"{short_url(url)} sent compressed content that is broken and cannot be unpacked. Use another source."
             ) from None
-        raise WebError(f"{shortened(url)} sent no usable answer: {_reason(problem)}. Use another source.") from None
+        raise WebError(f"{short_url(url)} sent no usable answer: {_reason(problem)}. Use another source.") from None
 
 
-def shortened(url: URL) -> str:
+def short_url(url: URL) -> str:
     """Return an address as it is shown: a very long one is cut."""
     text = str(url)
     return text if len(text) <= 200 else text[:200] + "…"

@@ -15,9 +15,9 @@ from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address
+from agent_fabric.infrastructure.web.connections import REDIRECTS, check, guarded_session, require_listed, web_address
 from agent_fabric.infrastructure.web.extract import ContentKind, ExtractedText, is_told, kind_of, read, settle_type
-from agent_fabric.infrastructure.web.failures import explained, refusal, shortened, unreadable
+from agent_fabric.infrastructure.web.failures import explain_failures, refusal, short_url, unreadable
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
 
 _ACCEPT: Final = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/xml;q=0.8,*/*;q=0.1"
@@ -59,7 +59,7 @@ class HttpPageFetcher:
                 )
         except TimeoutError:
             raise WebError(
-                f"{shortened(start)} took longer than {allowed_s:g} s. Use another source, or try again later."
+                f"{short_url(start)} took longer than {allowed_s:g} s. Use another source, or try again later."
             ) from None
         return Page(
             url=url,
@@ -85,7 +85,7 @@ class HttpPageFetcher:
             place = (url, jar.filter_cookies(url).output())
             if place in seen:
                 raise WebError(
-                    f"{shortened(start)} redirects in a circle, back to {shortened(url)}. Use another source."
+                    f"{short_url(start)} redirects in a circle, back to {short_url(url)}. Use another source."
                 )
             seen.add(place)
             try:
@@ -94,19 +94,19 @@ class HttpPageFetcher:
             except PermissionError as problem:
                 if url is start:
                     raise
-                raise PermissionError(f"{shortened(start)} redirects to {shortened(url)}. {problem}") from None
+                raise PermissionError(f"{short_url(start)} redirects to {short_url(url)}. {problem}") from None
             if isinstance(answer, _Answer):
                 return answer
             url = answer
         raise WebError(
-            f"{shortened(start)} redirects more than {self._config.max_redirects} times, at last to {shortened(url)}. "
+            f"{short_url(start)} redirects more than {self._config.max_redirects} times, at last to {short_url(url)}. "
             "Use another source."
         )
 
     async def _get(self, url: URL, jar: aiohttp.CookieJar, files: Collection[str]) -> _Answer | URL:
         """Ask one address; return its answer, or where it sends us."""
-        dialled = checked(url, self._guard)
-        with explained(url):
+        dialled = check(url, self._guard)
+        with explain_failures(url):
             async with self._sessions.current().get(
                 dialled, allow_redirects=False, cookies=jar.filter_cookies(dialled)
             ) as response:
@@ -127,7 +127,7 @@ class HttpPageFetcher:
         content_type = declared if declared in files else settle_type(declared, body, charset)
         if content_type in files:
             if cut:
-                raise WebError(f"{shortened(url)} has more than {most:,} bytes, and half a file cannot be read.")
+                raise WebError(f"{short_url(url)} has more than {most:,} bytes, and half a file cannot be read.")
         elif kind_of(content_type) is ContentKind.OTHER:
             raise unreadable(url, content_type, response.content_length if cut else len(body))
         return _Answer(url, response.status, content_type, charset, body, cut)
@@ -147,11 +147,11 @@ def _next_address(url: URL, response: aiohttp.ClientResponse) -> URL:
     location = response.headers.get("location", "")
     if not location:
         raise WebError(
-            f"{shortened(url)} answered {response.status}, a redirect that leads nowhere. Use another source."
+            f"{short_url(url)} answered {response.status}, a redirect that leads nowhere. Use another source."
         )
     try:
         return web_address(str(url.join(URL(location))))
     except ValueError:
-        raise WebError(f"{shortened(url)} redirects to {location[:100]!r}, which is not a web address.") from None
+        raise WebError(f"{short_url(url)} redirects to {location[:100]!r}, which is not a web address.") from None
     except WebError as problem:
-        raise WebError(f"{shortened(url)} redirects to an address that cannot be used. {problem}") from None
+        raise WebError(f"{short_url(url)} redirects to an address that cannot be used. {problem}") from None

@@ -22,7 +22,7 @@ _INLINE: Final = frozenset(
 """Elements within a line; all others start a new one."""
 
 
-def parsed(page: str) -> Any:
+def parse_html(page: str) -> Any:
     """Return the page's tree; None if there is nothing in it."""
     parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
     try:

@@ -18,9 +18,9 @@ from agent_fabric.application.ports.http import HttpAnswer, HttpError, HttpReque
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
-from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address
+from agent_fabric.infrastructure.web.connections import REDIRECTS, check, guarded_session, require_listed, web_address
 from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, settle_type
-from agent_fabric.infrastructure.web.failures import shortened
+from agent_fabric.infrastructure.web.failures import short_url
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to, reason_of, tls_failure
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -51,7 +51,7 @@ class HttpRequests:
             async with asyncio.timeout(timeout_s):
                 return await self._follow(request, url, method, headers)
         except TimeoutError:
-            raise TimeoutError(f"{method} {shortened(url)} took longer than {timeout_s:g} s") from None
+            raise TimeoutError(f"{method} {short_url(url)} took longer than {timeout_s:g} s") from None
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -66,7 +66,7 @@ class HttpRequests:
             except PermissionError as problem:
                 if url is start:
                     raise
-                raise PermissionError(f"{shortened(start)} redirects to {shortened(url)}. {problem}") from None
+                raise PermissionError(f"{short_url(start)} redirects to {short_url(url)}. {problem}") from None
             location = answer.headers.get("location", "")
             if answer.status not in REDIRECTS - request.stays_at or not location:
                 return answer
@@ -77,18 +77,18 @@ class HttpRequests:
             if url.origin() != before.origin():
                 if body is not None:
                     raise HttpError(
-                        f"{shortened(before)} answered {answer.status} and would have the request's body sent to "
-                        f"{shortened(url)}. If that is meant, send it there yourself."
+                        f"{short_url(before)} answered {answer.status} and would have the request's body sent to "
+                        f"{short_url(url)}. If that is meant, send it there yourself."
                     )
                 headers = {name: value for name, value in headers.items() if name.lower() in _FOR_EVERYBODY}
         raise HttpError(
-            f"{shortened(start)} redirects more than {self._config.max_redirects} times, at last to {shortened(url)}"
+            f"{short_url(start)} redirects more than {self._config.max_redirects} times, at last to {short_url(url)}"
         )
 
     async def _ask(
         self, request: HttpRequest, url: URL, method: str, headers: Mapping[str, str], body: bytes | None
     ) -> HttpAnswer:
-        dialled = checked(url, self._guard)
+        dialled = check(url, self._guard)
         with _explain(url):
             async with self._sessions.current().request(
                 method, dialled, headers=headers, data=body, allow_redirects=False
@@ -130,7 +130,7 @@ def _next(url: URL, location: str) -> URL:
     try:
         return _address(str(url.join(URL(_clean(location)))))
     except ValueError as problem:
-        raise HttpError(f"{shortened(url)} redirects to an address that cannot be used: {problem}") from None
+        raise HttpError(f"{short_url(url)} redirects to an address that cannot be used: {problem}") from None
 
 
 def _method(text: str) -> str:

@@ -174,7 +174,7 @@ class _Server(uvicorn.Server):
         timeout_s = fabric.settings.shutdown_timeout_s
         super().__init__(
             uvicorn.Config(
-                AccessLog(app, count=fabric.operations.watchers.metrics.answered),
+                AccessLog(app, count=fabric.operations.watchers.metrics.count_answer),
                 http=Connection,
                 lifespan="on",
                 log_config=None,

@@ -15,7 +15,7 @@ from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.ids import FactId
 from agent_fabric.domain.memory.documents import Document, DocumentState
 from agent_fabric.domain.memory.facts import Fact
-from agent_fabric.infrastructure.models.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 from agent_fabric.testing.fakes import FrozenClock
 from memory_storage import MemoryOfDocuments
 
@@ -53,7 +53,9 @@ class TopicEmbedder:
         if len(self.asked) >= self.fail_after:
             raise ModelUnreachable("gone")
         self.asked += texts
-        return [packed([float(any(word in text for word in topic)) for topic in _TOPICS] + [0.1]) for text in texts]
+        return [
+            pack_vector([float(any(word in text for word in topic)) for topic in _TOPICS] + [0.1]) for text in texts
+        ]
 
 
 _TOPICS = (("journey", "train", "refund", "paid back"), ("pool", "swim"), ("tter", "river"))

@@ -12,7 +12,7 @@ from agent_fabric.domain.errors import ModelUnreachable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.memory.documents import DocumentState
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.models.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 from contract.memory_contract import add, document
 from memory_storage import MemoryStorage
 from unit.application.automation.simulated_servers import SilentLog
@@ -32,7 +32,7 @@ class Letters:
             raise ModelUnreachable("nobody answers")
         self.dimensions = 2
         self.read += texts
-        return [packed([1.0, float(len(each))]) for each in texts]
+        return [pack_vector([1.0, float(len(each))]) for each in texts]
 
 
 @dataclass

@@ -37,13 +37,13 @@ class Machine:
     """What our own llama-server serves."""
     asked: list[str] = field(default_factory=list)
 
-    async def found(
+    async def find_models(
         self, base_url: str, notice: Notice, address: ServerAddress | None = None
     ) -> Sequence[ModelCard] | None:
         self.asked.append(base_url)
         return self.ollama
 
-    async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
+    async def list_models(self, address: ServerAddress) -> Sequence[ModelCard] | None:
         self.asked.append(address.base_url)
         return self.serves
 

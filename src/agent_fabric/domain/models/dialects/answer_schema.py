@@ -7,12 +7,12 @@ from agent_fabric.domain.models.dialects.call_text import THOUGHT
 from agent_fabric.domain.models.dialects.line_lists import takes_lines
 from agent_fabric.domain.tools.specs import ToolSpec
 
-LONGEST_TEXT = 6_000
+MAX_TEXT_CHARS = 6_000
 """Characters of one argument: a model that loops is cut off, whatever else limits its answer."""
-LONGEST_LINE = 1_000
+MAX_LINE_CHARS = 1_000
 """Characters of an argument that is hardly ever longer: a path, a command."""
-LONGEST_THOUGHT = 200
-LONGEST_SUMMARY = 300
+MAX_THOUGHT_CHARS = 200
+MAX_SUMMARY_CHARS = 300
 """Characters of what a model says in the end; small ones say the same sentence until they are cut off."""
 MAX_ITEMS = 12
 MAX_LINES = 200
@@ -25,7 +25,7 @@ def schema_of_calls(tools: Sequence[ToolSpec], only: str | None = None, *, why_f
 
     With `why_first` the model must say something before the call: what went wrong, after a call that failed.
     """
-    before = {THOUGHT: {"type": "string", "minLength": 1, "maxLength": LONGEST_THOUGHT}} if why_first else {}
+    before = {THOUGHT: {"type": "string", "minLength": 1, "maxLength": MAX_THOUGHT_CHARS}} if why_first else {}
     chosen = [tool for tool in tools if tool.name == only] or list(tools)
     forms = [
         {
@@ -48,9 +48,9 @@ def _limit_schema(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
     capped = {key: value for key, value in schema.items() if key not in _TELLS}
     kind = schema.get("type")
     if takes_lines(name, schema):
-        return {"type": "array", "items": {"type": "string", "maxLength": LONGEST_LINE}, "maxItems": MAX_LINES}
+        return {"type": "array", "items": {"type": "string", "maxLength": MAX_LINE_CHARS}, "maxItems": MAX_LINES}
     if kind == "string" and "enum" not in schema and "const" not in schema:
-        longest = LONGEST_TEXT if name in _LONG else LONGEST_SUMMARY if name == "summary" else LONGEST_LINE
+        longest = MAX_TEXT_CHARS if name in _LONG else MAX_SUMMARY_CHARS if name == "summary" else MAX_LINE_CHARS
         capped["maxLength"] = min(schema.get("maxLength", longest), longest)
     if kind == "array":
         capped["items"] = _limit_schema(schema.get("items") or {"type": "string"}, name)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agent_fabric.domain.models.dialects.answer_schema import LONGEST_TEXT, schema_of_calls
+from agent_fabric.domain.models.dialects.answer_schema import MAX_TEXT_CHARS, schema_of_calls
 from agent_fabric.domain.models.dialects.observations import has_failed, was_repeated
 from agent_fabric.domain.models.messages import Message, Role
 from agent_fabric.domain.tools.specs import FINISH_TASK, PASSAGES, ToolSpec, object_schema
@@ -37,7 +37,7 @@ _QUESTION_OF_HOW = r"(?i)\s*(?:how (?:do|can|would|should) (?:i|you|we|one)\b|ex
 _CALL_LIKE = ("{", "`", "<")
 """What answers begin with that may be calls; such are shown when they are whole."""
 _BEGINNING = rf'\s*\{{\s*"name"\s*:\s*"{_REPLY}"\s*,\s*"arguments"\s*:\s*\{{\s*"text"\s*:\s*"'
-_LONGEST_BEGINNING = 1_000
+_MAX_BEGINNING_CHARS = 1_000
 """Characters after which an answer that is no reply will not become one."""
 _WHOLE = r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*'
 """As much of a string as has whole letters: half an escape, or half of a pair, may still be on its way."""
@@ -47,7 +47,9 @@ _REPLY_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"const": _REPLY},
-        "arguments": object_schema({"text": {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}}, ("text",)),
+        "arguments": object_schema(
+            {"text": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARS}}, ("text",)
+        ),
     },
     "required": ["name", "arguments"],
     "additionalProperties": False,
@@ -121,7 +123,7 @@ class _Listener:
         elif begun := re.match(_BEGINNING, written):
             self._hear, self._unread = self._reply, ""
             self._reply(written[begun.end() :])
-        elif len(begins) > _LONGEST_BEGINNING:
+        elif len(begins) > _MAX_BEGINNING_CHARS:
             self._hear, self._unread = _say_nothing, ""
 
     def _reply(self, piece: str) -> None:

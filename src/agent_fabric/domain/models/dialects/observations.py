@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_fabric.domain.tools.specs import FINISH_TASK, PASSAGES, Effect, ToolSpec
 
-LONGEST_REMINDER = 600
+MAX_REMINDER_CHARS = 600
 """Characters of a task that is said again after a result; a longer one is not."""
 
 
@@ -48,7 +48,7 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     """Return what a model is told after a result: whether it worked, what it is for, and that it has to go on."""
     if tool is not None and tool.name == FINISH_TASK:
         return ""  # the engine has said what to do
-    wanted = task if len(task) <= LONGEST_REMINDER else "it is said above."
+    wanted = task if len(task) <= MAX_REMINDER_CHARS else "it is said above."
     result = _object(text) or {}
     if "broken" in result:
         return "A file is broken now. Mend it before you go on."
@@ -100,7 +100,7 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
 
 def next_words(said: str, tool: ToolSpec | None, text: str) -> str:
     """Return what a model is told after a result in a conversation: that a person waits for its words."""
-    wanted = f"They said: {said}" if len(said) <= LONGEST_REMINDER else "What they said stands above."
+    wanted = f"They said: {said}" if len(said) <= MAX_REMINDER_CHARS else "What they said stands above."
     if _first_time(_object(text) or {}) is not None:
         return f"You have seen this already: answer now. {wanted}"
     if PASSAGES in (_object(text) or {}):

@@ -6,14 +6,14 @@ from array import array
 from collections.abc import Sequence
 
 from agent_fabric.application.ports.embeddings import Vector
-from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, unpacked
+from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, unpack_vector
 
 _LARGEST = 127
 
 
 def quantized(vector: Vector) -> bytes:
     """Return a vector as signed bytes, the largest number of which is 127 or -127."""
-    numbers = unpacked(vector)
+    numbers = unpack_vector(vector)
     largest = max(map(abs, numbers), default=0.0)
     if not largest:
         return bytes(len(numbers))
@@ -31,7 +31,7 @@ def int8_similarities(vectors: Sequence[bytes], question: Vector) -> list[float]
         lengths[lengths == 0] = 1  # a vector of no length is near to nothing
         found: list[float] = (matrix @ numpy.frombuffer(question, dtype="<f4") / lengths).tolist()
         return found
-    asked = unpacked(question)
+    asked = unpack_vector(question)
     return [_similarity(array("b", each), asked) for each in vectors]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, packed
+from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, pack_vector
 
 MAX_CHARS = 2_000
 """A sentence encoder averages its words: more of them only blur what a text is about."""
@@ -44,7 +44,7 @@ class SentenceEncoder:
         found: list[Vector] = []
         with self._busy:  # the model is loaded by its first use
             for start in range(0, len(texts), _AT_ONCE):
-                found += [packed(row) for row in self._model.encode(texts[start : start + _AT_ONCE]).tolist()]
+                found += [pack_vector(row) for row in self._model.encode(texts[start : start + _AT_ONCE]).tolist()]
         return found
 
 

@@ -10,7 +10,7 @@ import orjson
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelAnswerUnusable, ModelRefused
-from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, packed
+from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, pack_vector
 from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress, environment_only, whole_body
 
 MAX_CHARS = 2_000
@@ -55,7 +55,7 @@ class EmbeddingServer:
         if not isinstance(rows, list) or len(rows) != len(texts):
             raise self.unusable(f"there should be {len(texts)} vectors")
         try:
-            found = [packed(row) for row in rows]
+            found = [pack_vector(row) for row in rows]
         except (TypeError, OverflowError):
             raise self.unusable("vectors are lists of numbers") from None
         sizes = {len(each) // BYTES_EACH for each in found} | ({self.dimensions} if self.dimensions else set())
@@ -72,7 +72,7 @@ class EmbeddingServer:
         )
 
 
-def sent(texts: Sequence[str]) -> list[str]:
+def trim_texts(texts: Sequence[str]) -> list[str]:
     """Return the texts as servers take them: cut, UTF-8, and never empty."""
     return [text[:MAX_CHARS].encode("utf-8", "replace").decode().strip() or "-" for text in texts]
 
@@ -89,7 +89,7 @@ class OllamaEmbedder(EmbeddingServer):
         if not texts:
             return []
         try:
-            return self.vectors(await self._rows(sent(texts)), texts)
+            return self.vectors(await self._rows(trim_texts(texts)), texts)
         except ModelRefused as problem:
             if _says_missing(problem):
                 raise ModelRefused(
@@ -128,7 +128,7 @@ class OpenAIEmbedder(EmbeddingServer):
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         if not texts:
             return []
-        body = {"model": self.model, "input": sent(texts), "encoding_format": "float"}
+        body = {"model": self.model, "input": trim_texts(texts), "encoding_format": "float"}
         answer = await self.ask("/embeddings", body)
         try:
             rows = [row["embedding"] for row in sorted(answer["data"], key=itemgetter("index"))]

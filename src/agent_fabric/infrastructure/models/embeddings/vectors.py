@@ -16,7 +16,7 @@ _THREADS = "OPENBLAS_NUM_THREADS"
 """Read by numpy's library when it is loaded."""
 
 
-def packed(values: Iterable[float]) -> Vector:
+def pack_vector(values: Iterable[float]) -> Vector:
     """Return a vector of length 1; one of no length, or with numbers that are none, becomes zeros.
 
     Raises:
@@ -41,11 +41,11 @@ def similarities(vectors: Sequence[Vector], question: Vector) -> list[float]:
         matrix = numpy.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
         found: list[float] = (matrix @ numpy.frombuffer(question, dtype="<f4")).tolist()
         return found
-    asked = unpacked(question)
-    return [sum(map(operator.mul, unpacked(each), asked)) for each in vectors]
+    asked = unpack_vector(question)
+    return [sum(map(operator.mul, unpack_vector(each), asked)) for each in vectors]
 
 
-def unpacked(vector: Vector) -> "array[float]":
+def unpack_vector(vector: Vector) -> "array[float]":
     """Return the numbers of a vector."""
     numbers = array("f", vector)
     if sys.byteorder == "big":

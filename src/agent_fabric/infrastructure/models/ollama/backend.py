@@ -175,7 +175,7 @@ class OllamaBackend:
                 self._there.add(wanted)
         return client
 
-    async def found(
+    async def find_models(
         self, base_url: str, notice: Notice, address: ServerAddress | None = None
     ) -> Sequence[ModelCard] | None:
         """Return the models of a server, started if that is allowed; None when it is not there, or is no Ollama.

@@ -107,7 +107,7 @@ class LlamaServer:
     async def wait_until_gone(self, timeout_s: float) -> int | None:
         """Wait until the process that we started has ended; return its exit code."""
         process = self._process
-        return None if process is None else await on_own_thread(lambda: process.ended(timeout_s))
+        return None if process is None else await on_own_thread(lambda: process.wait_for_end(timeout_s))
 
     async def _find_or_start(self, launch: Launch, notice: Notice) -> Endpoint:
         begun = time.monotonic()

@@ -52,7 +52,7 @@ class StartedServer:
         """How it ended, as `Popen.returncode`; None: it still runs."""
         return self._process.returncode
 
-    def ended(self, timeout_s: float) -> int | None:
+    def wait_for_end(self, timeout_s: float) -> int | None:
         """Return how it ended; None: not within this time. Blocks."""
         self._end.join(timeout_s)
         return self.exit_code

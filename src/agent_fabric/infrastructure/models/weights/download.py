@@ -127,11 +127,11 @@ class Weights:
         progress = Progress(notice, about=f"{model.name}, checking its SHA-256", total=model.size_bytes)
         loop = asyncio.get_running_loop()
 
-        def seen(done: int) -> None:
-            loop.call_soon_threadsafe(progress.reached, done)
+        def report(done: int) -> None:
+            loop.call_soon_threadsafe(progress.report, done)
 
         def work(stop: threading.Event) -> str:
-            return sha256_of(file, stop, seen)
+            return sha256_of(file, stop, report)
 
         return await until_cancelled(work)
 

@@ -119,7 +119,7 @@ class ModelFolder:
             path.unlink(missing_ok=True)
         remove_tree(self.staging_of(model))
 
-    def installed(self) -> list[InstalledModel]:
+    def list_installed(self) -> list[InstalledModel]:
         """Return the models that are there, by name."""
         known = {model.name: model for model in self._catalogue}
         found = []

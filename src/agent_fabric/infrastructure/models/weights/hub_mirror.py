@@ -172,7 +172,7 @@ async def _append_all(answer: aiohttp.ClientResponse, part: PartFile, progress: 
                 part.discard()
                 raise MirrorFailed(f"sent more than the {part.total} bytes of the model")
             waiting += piece
-            progress.reached(done)
+            progress.report(done)
             if len(waiting) >= CHUNK_BYTES:
                 await write()
     finally:

@@ -133,7 +133,7 @@ class Progress:
         """Show what is going on, now."""
         self._notice(ProgressText(f"{self._about}: {text}"))
 
-    def reached(self, done: int) -> None:
+    def report(self, done: int) -> None:
         """Show how many bytes there are, unless something was shown a moment ago."""
         now = self._now()
         if now - self._said_at < _PAUSE_S:

@@ -59,9 +59,9 @@ def pip_command(path: str | None) -> list[str]:
 
 
 async def download_wheel(
-    requirement: str, folder: Path, *, environ: Mapping[str, str], max_bytes: int, grown: Callable[[int], None]
+    requirement: str, folder: Path, *, environ: Mapping[str, str], max_bytes: int, report: Callable[[int], None]
 ) -> Path:
-    """Store one wheel in `folder`, which must be empty, and return its path. `grown` is told the bytes so far.
+    """Store one wheel in `folder`, which must be empty, and return its path. `report` is told the bytes so far.
 
     Raises:
         MirrorFailed: pip does not get it, or it is larger than `max_bytes`.
@@ -82,7 +82,7 @@ async def download_wheel(
     try:
         async with asyncio.TaskGroup() as group:
             saying = group.create_task(_answer_of(process))
-            await _watch(process, folder, max_bytes, grown)
+            await _watch(process, folder, max_bytes, report)
     except ExceptionGroup as problems:
         raise problems.exceptions[0] from None
     finally:
@@ -95,13 +95,13 @@ async def download_wheel(
 
 
 async def _watch(
-    process: asyncio.subprocess.Process, folder: Path, max_bytes: int, grown: Callable[[int], None]
+    process: asyncio.subprocess.Process, folder: Path, max_bytes: int, report: Callable[[int], None]
 ) -> None:
     while process.returncode is None:
         largest = _largest(folder)
         if largest > max_bytes:
             raise MirrorFailed(f"{folder.name} is larger than the {max_bytes} bytes that it can have")
-        grown(largest)
+        report(largest)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _LOOK_S)
 
@@ -255,30 +255,30 @@ class WheelMirror:
         room = asyncio.Semaphore(_AT_ONCE)
         arrived: dict[int, int] = {}
 
-        def grown(number: int, size: int) -> None:
+        def report(number: int, size: int) -> None:
             arrived[number] = min(size, self.source.part_bytes)
             if any(arrived.values()):
-                progress.reached(min(begun + sum(arrived.values()), part.total))
+                progress.report(min(begun + sum(arrived.values()), part.total))
 
         async def wheel_of(number: int) -> Path:
             await room.acquire()  # given back when the piece has been read
-            return await self._download(number, grown)
+            return await self._download(number, report)
 
         async with asyncio.TaskGroup() as group:
             wheels = {number: group.create_task(wheel_of(number)) for number in numbers}
             for number, coming in wheels.items():
                 await self._append(await coming, number, part)
-                grown(number, self.source.part_bytes)
+                report(number, self.source.part_bytes)
                 room.release()
 
-    async def _download(self, number: int, grown: Callable[[int, int], None]) -> Path:
+    async def _download(self, number: int, report: Callable[[int, int], None]) -> Path:
         folder = self.staging / f"part{number}"
         largest = 0
 
-        def noted(size: int) -> None:
+        def note_size(size: int) -> None:
             nonlocal largest
             largest = max(largest, size)
-            grown(number, size)
+            report(number, size)
 
         for left in reversed(range(self.tries)):
             remove_tree(folder)
@@ -289,7 +289,7 @@ class WheelMirror:
                     folder,
                     environ=self.environ,
                     max_bytes=self._most_bytes,
-                    grown=noted,
+                    report=note_size,
                 )
             except MirrorFailed:
                 if not left or not largest:  # an index that cannot be reached was asked several times by pip itself

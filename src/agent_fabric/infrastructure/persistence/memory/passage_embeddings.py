@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.memory import DocumentQuery, PassageQuestion
-from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, unpacked
+from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, unpack_vector
 from agent_fabric.infrastructure.persistence.memory.documents import wanted_documents
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
@@ -103,5 +103,5 @@ def nearest_passages(connection: Any, question: PassageQuestion, wanted: Documen
 
 def vector_literal(vector: Vector) -> str:
     """Return a vector as the extension reads it."""
-    numbers: array[float] = unpacked(vector)
+    numbers: array[float] = unpack_vector(vector)
     return f"[{','.join(map(repr, numbers))}]"

@@ -34,10 +34,10 @@ def model_list(found: Json, stream: TextIO) -> str:
     width = max(len(each["key"]) for each in found["models"])
     lines: list[str] = []
     for each in found["models"]:
-        lines += [*_meant(each, found, width, stream), ""]
+        lines += [*_key_lines(each, found, width, stream), ""]
     for server in found["ollama"]:
-        lines += [*_ollama(server), ""]
-    return "\n".join([*lines, *_embedded(found["embedded"])]) + "\n"
+        lines += [*_ollama_lines(server), ""]
+    return "\n".join([*lines, *_shelf_lines(found["embedded"])]) + "\n"
 
 
 def probed_text(probed: Json, key: str, stream: TextIO) -> str:
@@ -73,7 +73,7 @@ def probed_text(probed: Json, key: str, stream: TextIO) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _meant(meant: Json, found: Json, width: int, stream: TextIO) -> Iterator[str]:
+def _key_lines(meant: Json, found: Json, width: int, stream: TextIO) -> Iterator[str]:
     key, standing = plain(meant["key"]), ModelAvailability(meant["standing"])
     roles = {found["default_model_key"]: "does the work", found["routing_model_key"]: "chooses specialists"}
     role = f"  ({roles[meant['key']]})" if meant["key"] in roles else ""
@@ -101,7 +101,7 @@ def _place(model: Json) -> str:
     return f", {plain(model['backend'])}" if model["base_url"] is None else f" at {plain(model['base_url'])}"
 
 
-def _ollama(found: Json) -> Iterator[str]:
+def _ollama_lines(found: Json) -> Iterator[str]:
     address = plain(found["base_url"])
     if not found["running"]:
         more = " It is installed: a run starts it." if found["startable"] else ""
@@ -132,7 +132,7 @@ def _window(card: Json) -> str:
     return f"  window {window:,}{less}"
 
 
-def _embedded(shelf: Json) -> Iterator[str]:
+def _shelf_lines(shelf: Json) -> Iterator[str]:
     runtime = (
         f"xllamacpp {plain(shelf['runtime'])}"
         if shelf["runtime"]
@@ -141,7 +141,7 @@ def _embedded(shelf: Json) -> Iterator[str]:
     yield f"Embedded models in {plain(shelf['folder'])} ({runtime}):"
     for entry in shelf["catalogue"]:
         size = f"{entry['size_bytes'] / 1e6:>6,.0f} MB"
-        about = f"{plain(entry['name'])}  {size}  {plain(entry['licence'])}  {_stored(entry)}"
+        about = f"{plain(entry['name'])}  {size}  {plain(entry['licence'])}  {_stored_text(entry)}"
         yield f"  {plain(entry['profile']):<7}  {about}"
     for file in shelf["files"]:
         yield f"  {'file':<7}  {plain(file['name'])}  {file['size_bytes'] / 1e6:>6,.0f} MB"
@@ -157,7 +157,7 @@ def _embedded(shelf: Json) -> Iterator[str]:
         yield f"  running  {plain(each['name'])}: process {each['pid']}{memory}, {state}"
 
 
-def _stored(entry: Json) -> str:
+def _stored_text(entry: Json) -> str:
     match Stored(entry["stored"]):
         case Stored.CHECKED:
             return "downloaded"

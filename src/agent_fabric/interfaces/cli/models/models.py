@@ -73,14 +73,14 @@ class _LocalModels:
 
 
 @asynccontextmanager
-async def _opened(at: Place) -> AsyncIterator[_LocalModels]:
+async def _open(at: Place) -> AsyncIterator[_LocalModels]:
     root = at.root()
     config = configuration(root).config
     async with open_models(config, open_secrets(config.secrets, root, os.environ).chain.resolve, root) as here:
         yield _LocalModels(here)
 
 
-_models = Noun(_opened, lambda client: client.models)
+_models = Noun(_open, lambda client: client.models)
 
 
 @app.command("list")
@@ -113,7 +113,7 @@ def pull(
         try:
             done = _with_models(at, go)
         except KeyboardInterrupt:
-            return _interrupted(f"fabric models pull {wanted}", at)
+            return _report_interruption(f"fabric models pull {wanted}", at)
     where = done["path"] or f"Ollama at {done['by']}"
     return at.print(done, f"{plain(done['name'])} is there: {where}\nUse it: fabric models use {plain(wanted)}\n")
 
@@ -162,7 +162,7 @@ def use(
         backup = None if saved.backup is None else str(saved.backup)
         print_json({"key": key, **change, "file": str(saved.path), "backup": backup, "overruled_by": overruled})
         return
-    out = [f"{key} is now {plain(choice.what)}.", f"Written to {saved.path}:", *_indented(saved.lines)]
+    out = [f"{key} is now {plain(choice.what)}.", f"Written to {saved.path}:", *_indent(saved.lines)]
     if kept:
         out.append(f"Other settings of this model stay: {', '.join(sorted(kept))}")
     out += [f"Try it: fabric models probe {key}", f"Undo:   {undo}"]
@@ -206,7 +206,7 @@ def probe(key: Key = None, *, at: Place) -> int:
         try:
             probed = _models(at, ask)
         except KeyboardInterrupt:
-            return _interrupted(f"fabric models probe {key or ''}".rstrip(), at)
+            return _report_interruption(f"fabric models probe {key or ''}".rstrip(), at)
     at.print(probed, probed_text(probed, key or probed["key"], sys.stdout))
     return FAILED if probed["dialect"] is None else COMPLETED
 
@@ -263,7 +263,7 @@ def stop(
 
 def _file_named(name: str, here: ModelsHere) -> Path:
     folder = here.weights.folder
-    there = {each.name: each.path for each in folder.installed()}
+    there = {each.name: each.path for each in folder.list_installed()}
     stem = name.strip().removesuffix(".gguf")
     if stem in there:
         return there[stem]
@@ -275,14 +275,14 @@ def _file_named(name: str, here: ModelsHere) -> Path:
 
 
 def _with_models(at: Place, work: Callable[[ModelsHere], Awaitable[T]]) -> T:
-    return work_within(_opened(at), lambda models: work(models.here))
+    return work_within(_open(at), lambda models: work(models.here))
 
 
 def _progress_is_welcome(as_json: bool) -> bool:
     return not as_json or sys.stderr.isatty()
 
 
-def _interrupted(again: str, at: Place) -> int:
+def _report_interruption(again: str, at: Place) -> int:
     message, hint = "Stopped", f"`{again}` continues where it was."
     if at.as_json:
         print_json(error_object(Interrupted(message, hint=hint)))
@@ -291,5 +291,5 @@ def _interrupted(again: str, at: Place) -> int:
     return INTERRUPTED
 
 
-def _indented(text: str) -> list[str]:
+def _indent(text: str) -> list[str]:
     return [f"  {line}" for line in text.splitlines()]

@@ -98,14 +98,14 @@ def add_model_server(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes. Which program is started, only the configuration file says."""
     refusals = [404, 413, 415, 502, 503]
 
-    def owned() -> ManagedBackend | None:
+    def owned_server() -> ManagedBackend | None:
         return None if fabric.config.managed_llama is None else fabric.models.stack.managed
 
     @routes.get(PATH, Scope.RUNS_READ, "Show our llama-server", MODEL_SERVER, fails=[404])
     async def show() -> Response:
         """Answer at once, also during a switch: its model, its options, and how busy it is."""
-        managed = owned()
-        return _none() if managed is None else _shown(managed)
+        managed = owned_server()
+        return _none() if managed is None else _answer(managed)
 
     @routes.put(PATH, Scope.ADMIN, "Switch the model or the options of our llama-server", MODEL_SERVER, fails=refusals)
     async def switch(change: ModelServerChange) -> Response:
@@ -114,23 +114,23 @@ def add_model_server(routes: Routes, fabric: ServerFabric) -> None:
         New requests wait meanwhile, and none is lost. What the body does not name stays as it is. When the new model
         does not start, the old one is started again, and the problem says why. The configuration file stays as it is.
         """
-        managed = owned()
+        managed = owned_server()
         if managed is None:
             return _none()
         try:
             await managed.switch(change.model_dump(exclude_unset=True))
         except ValidationError as problem:
             raise refused(problem) from None
-        return _shown(managed)
+        return _answer(managed)
 
     @routes.post(f"{PATH}/restart", Scope.ADMIN, "Restart the managed llama-server", MODEL_SERVER, fails=refusals)
     async def restart() -> Response:
         """Wait for the answers that are being written, and start llama-server as it was; also when it does not run."""
-        managed = owned()
+        managed = owned_server()
         if managed is None:
             return _none()
         await managed.restart()
-        return _shown(managed)
+        return _answer(managed)
 
 
 def _none() -> Response:
@@ -141,6 +141,6 @@ def _none() -> Response:
     )
 
 
-def _shown(managed: ManagedBackend) -> Response:
+def _answer(managed: ManagedBackend) -> Response:
     options = managed.llama.config.model_dump(mode="json", include=set(ModelServerOptions._fields))
     return json_answer({**MODEL_SERVER.dump(managed.status()), "options": options})

@@ -54,7 +54,7 @@ def marked_answer(payload: Mapping[str, Any], effects: Effects = NO_EFFECTS) -> 
     return f"{text}\n\nunproven: {unproven}" if unproven and isinstance(payload.get("summary"), str) else text
 
 
-async def told(fabric: ServerFabric, result: RunResult) -> Told:
+async def describe_result(fabric: ServerFabric, result: RunResult) -> Told:
     """Return what a run that completed gave, or what one that has not ended waits for."""
     if result.status is RunStatus.COMPLETED:
         return Told(result, mark_answer(marked_answer(result.payload, result.effects), result.effects, result.outcome))

@@ -15,7 +15,7 @@ from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openai.answers import Told, told
+from agent_fabric.interfaces.http.openai.answers import Told, describe_result
 from agent_fabric.interfaces.http.openai.quotes import KnownAnswers
 from agent_fabric.interfaces.http.outcomes import awaited
 from agent_fabric.interfaces.http.runs.starting import start_for
@@ -84,9 +84,9 @@ class Job:
     async def _outcome(self) -> RunResult:
         return await awaited(self.started) if isinstance(self.started, Drive) else self.started
 
-    async def told(self, result: RunResult) -> Told:
+    async def describe(self, result: RunResult) -> Told:
         """Return what came of it as an answer, and remember whose answer that is."""
-        answer = await told(self.fabric, result)
+        answer = await describe_result(self.fabric, result)
         self.on_told(answer)
         return answer
 

@@ -107,7 +107,7 @@ class Models:
             ),
         ]
 
-    def shown(self, offered: Offered) -> dict[str, Any]:
+    def model_object(self, offered: Offered) -> dict[str, Any]:
         """Return a model as OpenAI's API shows it."""
         return {
             "id": offered.id,

@@ -21,7 +21,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import failed_run
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_asks
-from agent_fabric.interfaces.http.openai.answers import Told, told
+from agent_fabric.interfaces.http.openai.answers import Told, describe_result
 from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
 from agent_fabric.interfaces.http.openai.job import Job, Jobs, with_visibility
@@ -120,7 +120,7 @@ class ResponseRequest(
         """Who is to see the run beside its owner; None: not said."""
         return None if self.metadata is None else self.metadata.visibility
 
-    def asked(self, before: list[Turn]) -> Asked:
+    def request_after(self, before: list[Turn]) -> Asked:
         """Return what is to be done, after what was said before."""
         notes = [Turn(ROLES["system"], self.instructions)] if self.instructions else []
         return asks_for_something([*before, *notes, *_turns(self.input)])
@@ -322,8 +322,8 @@ def _add_creating(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: 
         A pack needs the scope `runs`, an agent or a workflow the scope `workflows`.
         """
         before = await _before(fabric, wish.previous_response_id, who_asks(request))
-        said = [] if before is None else await _said(fabric, before)
-        by, asked = who_asks(request), wish.asked(said)
+        said = [] if before is None else await _conversation(fabric, before)
+        by, asked = who_asks(request), wish.request_after(said)
         task = await models.task(wish.model, asked, by)
         run_before = None if before is None else before.result.run_id
         task = await with_quotes(task, asked, fabric, before=run_before, said=said, answers=jobs.answers, whose=by.id)
@@ -339,7 +339,7 @@ def _add_creating(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: 
         result = await job.result()
         if result.status in (RunStatus.FAILED, RunStatus.CANCELLED):
             return failed_run(result)
-        return _answer(begun.become(await job.told(result)))
+        return _answer(begun.become(await job.describe(result)))
 
 
 async def _find(fabric: ServerFabric, response_id: str, by: Principal) -> RunId:
@@ -358,7 +358,7 @@ async def _standing(fabric: ServerFabric, run_id: RunId) -> ResponseState:
     view = await look_at(fabric, run_id)
     model = model_of(view.task)
     return ResponseState(run_id, model, view.result.status, created_at=view.created_at).become(
-        await told(fabric, view.result)
+        await describe_result(fabric, view.result)
     )
 
 
@@ -366,9 +366,9 @@ async def _before(fabric: ServerFabric, response_id: str | None, by: Principal) 
     return None if response_id is None else await look_at(fabric, await _find(fabric, response_id, by))
 
 
-async def _said(fabric: ServerFabric, view: RunView) -> list[Turn]:
+async def _conversation(fabric: ServerFabric, view: RunView) -> list[Turn]:
     """Return the conversation that led to a response, and the response."""
-    said = (await told(fabric, view.result)).text or (view.result.error.message if view.result.error else "")
+    said = (await describe_result(fabric, view.result)).text or (view.result.error.message if view.result.error else "")
     return [*turns_of(view.prompt), Turn("assistant", said)]
 
 

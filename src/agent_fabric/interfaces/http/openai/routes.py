@@ -59,7 +59,7 @@ def add_chat(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: Model
         result = await job.result()
         if result.status in (RunStatus.FAILED, RunStatus.CANCELLED):
             return failed_run(result)
-        return json_answer(_completion(job, await job.told(result)), 200, {RUN_ID_HEADER: result.run_id})
+        return json_answer(_completion(job, await job.describe(result)), 200, {RUN_ID_HEADER: result.run_id})
 
 
 def _completion(job: Job, told: Told) -> dict[str, Any]:
@@ -142,9 +142,9 @@ def _add_models(routes: Routes, models: Models) -> None:
     )
     async def list_models() -> Response:
         """Packs, agents and workflows; `fabric` chooses a pack. Files that are wrong are left out."""
-        return json_answer({"object": "list", "data": [models.shown(each) for each in await models.all()]})
+        return json_answer({"object": "list", "data": [models.model_object(each) for each in await models.all()]})
 
     @routes.get("/v1/models/{model:path}", Scope.RUNS_READ, "Show one", OpenAIModel, also=openai_errors(404))
     async def show(model: ModelId) -> Response:
         """Return what it does."""
-        return json_answer(models.shown(await models.find(model)))
+        return json_answer(models.model_object(await models.find(model)))

@@ -51,7 +51,7 @@ def _line(kind: str, payload: Mapping[str, Any]) -> str:
         case "tool_call" if payload["tool"] == _LAST:
             return ""
         case "tool_call":
-            return f"{payload['tool']} {_shown(payload['args'])}"
+            return f"{payload['tool']} {_argument_text(payload['args'])}"
         case "tool_error":
             return f"{payload['tool']} failed: {payload['error_message']}"
         case "llm_error":
@@ -66,7 +66,7 @@ def _line(kind: str, payload: Mapping[str, Any]) -> str:
             return ""
 
 
-def _shown(args: Mapping[str, Any]) -> str:
+def _argument_text(args: Mapping[str, Any]) -> str:
     """Return arguments; of a single one, its value is enough."""
     if len(args) == 1:
         (only,) = args.values()
@@ -117,7 +117,7 @@ class AnswerStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"][SHOWN_RUN] = self._job.run_id
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(_disconnected(receive))
+        gone = asyncio.ensure_future(_wait_for_disconnect(receive))
         gone.add_done_callback(self._leave)
         try:
             async with aclosing(self._frames()) as frames:
@@ -167,7 +167,7 @@ class AnswerStream(Response):
         result = await self._job.result()
         if result.status in (RunStatus.FAILED, RunStatus.CANCELLED):
             return self._voice.failure(failed_run(result).problem)
-        return self._voice.ending(await self._job.told(result))
+        return self._voice.ending(await self._job.describe(result))
 
     def _problem_of(self, error: Exception) -> ProblemAnswer:
         known = error.problem if isinstance(error, AboutRun) else error
@@ -188,6 +188,6 @@ def pieces(text: str) -> Iterator[str]:
         yield text[start : start + PIECE_CHARS]
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

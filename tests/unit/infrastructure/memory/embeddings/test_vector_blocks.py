@@ -8,7 +8,7 @@ import pytest
 from agent_fabric.infrastructure.memory.embeddings import vector_blocks
 from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantized
 from agent_fabric.infrastructure.memory.embeddings.vector_blocks import Row, VectorBlocks
-from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, packed
+from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, pack_vector
 from services import need
 
 pytestmark = pytest.mark.proves("ME-4", "ME-5")
@@ -33,7 +33,7 @@ class Library:
         self.revisions[document] = self.revisions.get(document, 0) + 1
 
     def vector(self) -> bytes:
-        return packed([self.chance.gauss(0, 1) for _ in range(SIZE)])
+        return pack_vector([self.chance.gauss(0, 1) for _ in range(SIZE)])
 
     def load(self, documents: Sequence[int]) -> list[Row]:
         self.read += documents

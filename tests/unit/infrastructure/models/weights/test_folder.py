@@ -71,7 +71,7 @@ def test_installed_lists_catalogue_models_and_files_that_people_put_there(folder
     (folder.path / "notes.txt").write_bytes(b"x")
     (folder.path / "folder.gguf").mkdir()
     folder.part_of(MODEL, "hub").append(b"1")
-    assert [(found.name, found.size_bytes, found.model, found.verified) for found in folder.installed()] == [
+    assert [(found.name, found.size_bytes, found.model, found.verified) for found in folder.list_installed()] == [
         ("mine", 6, None, False),
         ("tiny-model", 4, MODEL, True),
     ]
@@ -79,7 +79,7 @@ def test_installed_lists_catalogue_models_and_files_that_people_put_there(folder
 
 def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     folder = ModelFolder(tmp_path / "none", (MODEL,))
-    assert folder.installed() == []
+    assert folder.list_installed() == []
     assert folder.begun_bytes(MODEL) == 0
     with pytest.raises(ConfigError, match="is not in"):
         folder.remove("tiny")
@@ -94,7 +94,7 @@ def test_removing_a_model_removes_all_of_it_and_nothing_else(folder: ModelFolder
     assert folder.remove("tiny") == 7
     assert sorted(path.name for path in folder.path.iterdir()) == [".tiny-model.lock", "mine.gguf"]
     assert folder.remove("mine.gguf") == 6
-    assert folder.installed() == []
+    assert folder.list_installed() == []
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "", "..", "."])
