@@ -46,8 +46,8 @@ class ModelsHere:
         return ProbeModel(
             chooser=stack.chooser,
             clients=stack.clients,
-            facts=ServerFacts(stack.session, stack.ollama, stack.resolve),
-            cards=stack.cards,
+            card_of=ServerFacts(stack.session, stack.ollama, stack.resolve).card,
+            remember=stack.cards.remember,
             clock=SystemClock(),
         )
 

@@ -17,12 +17,11 @@ from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.channels.post_alerts import AlertUsers
 from agent_fabric.application.channels.say_in_sessions import SayInSessions
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
-from agent_fabric.application.observability.alert_rules import alert_rules, webhooks_of
 from agent_fabric.application.observability.change_settings import StoredSettings
 from agent_fabric.application.observability.check_readiness import CheckReadiness
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
-from agent_fabric.application.observability.raise_alert import RaiseAlerts
+from agent_fabric.application.observability.raise_alert import RaiseAlerts, alert_rules, webhooks_of
 from agent_fabric.application.observability.take_vitals import MEANINGS, TakeVitals
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock

@@ -78,5 +78,5 @@ async def test_pip_sees_no_secret_of_ours(told: Told, tmp_path: Path) -> None:
     path = os.pathsep.join((str(programs), told.environ["PATH"]))
     environ = {**told.environ, "PATH": path, "PYTHONPATH": str(programs)}
     with pytest.raises(MirrorFailed):
-        await download_wheel("any", wheels, environ=environ, max_bytes=1_000, grown=lambda _: None)
+        await download_wheel("any", wheels, environ=environ, max_bytes=1_000, report=lambda _: None)
     told.require_only_the_users()

@@ -45,7 +45,6 @@ def model_with(*mirrors: Source, content: bytes = CONTENT) -> CatalogueModel:
         context_window=32768,
         parameters=1e6,
         dialect=ToolDialect.SCHEMA,
-        family="llama",
         mirrors=mirrors,
     )
 

@@ -1,19 +1,12 @@
 """Tells which model each key of the configuration means today, and what else is at hand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from agent_fabric.application.ports.llm import ModelChooser
-from agent_fabric.application.ports.models import (
-    UNMEASURED,
-    ModelSurvey,
-    OllamaFound,
-    Shelf,
-    Speed,
-    Stored,
-)
+from agent_fabric.application.ports.models import UNMEASURED, ModelSurvey, OllamaFound, Shelf, Speed, Stored
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.found_models import find_model
@@ -41,10 +34,12 @@ class _State(NamedTuple):
     fix: str = ""
 
 
-_NOTHING_STARTED = _State(
-    ModelAvailability.BLOCKED,
-    "it would have to be started, and nothing is to be started",
-    "Set `local_llm_ensure_available: true`",
+def _blocked(note: str, fix: str) -> _State:
+    return _State(ModelAvailability.BLOCKED, note, fix)
+
+
+_NOTHING_STARTED = _blocked(
+    "it would have to be started, and nothing is to be started", "Set `local_llm_ensure_available: true`"
 )
 
 
@@ -120,19 +115,18 @@ class ListModels:
         )
 
     async def _resolve(self, key: str, shelf: Shelf) -> MeantModel:
+        settings: ModelSettings | None = None
+        why = "configured"
         try:
             settings, why = await self.chooser.choose(key, _quiet)
-        except ConfigError as problem:
-            return _blocked_model(
-                MeantModel(key=key, settings=None, why="configured", standing=ModelAvailability.BLOCKED), problem
-            )
-        meant = MeantModel(key=key, settings=settings, why=why, standing=ModelAvailability.READY)
-        try:
             state = await self._state(settings, why, shelf)
         except ConfigError as problem:
-            return _blocked_model(meant, problem)
+            blocked = ModelAvailability.BLOCKED
+            return MeantModel(
+                key=key, settings=settings, why=why, standing=blocked, note=problem.message, fix=problem.hint
+            )
         if state.standing is ModelAvailability.ELSEWHERE or (settings.backend == "generic" and state.note):
-            meant = replace(meant, why="configured")  # no server confirmed this name
+            why = "configured"  # no server confirmed this name
         card = await self.survey.known_card(settings)
         if card.calls_no_tools and state.standing is not ModelAvailability.BLOCKED:
             state = _State(
@@ -140,8 +134,10 @@ class ListModels:
                 "; ".join(filter(None, (state.note, "it called no tools when it was probed, so tasks fail with it"))),
                 f"fabric models use NAME --key {key}, or try it again: fabric models probe {key}",
             )
-        return replace(
-            meant,
+        return MeantModel(
+            key=key,
+            settings=settings,
+            why=why,
             standing=state.standing,
             note=state.note,
             fix=state.fix,
@@ -163,30 +159,25 @@ class ListModels:
         if await self.survey.answers(settings):
             return _State(ModelAvailability.READY)
         note = f"no server answers at {settings.base_url}"
-        return _State(
-            ModelAvailability.BLOCKED, note, "Start the server there, or choose another: fabric models use NAME"
-        )
+        return _blocked(note, "Start the server there, or choose another: fabric models use NAME")
 
     def _elsewhere_state(self, settings: ModelSettings, note: str) -> _State:
         if self.offline:
             fix = f"fabric models use auto --key {settings.key}, or set `offline: false`"
-            return _State(
-                ModelAvailability.BLOCKED, "it is on another machine, and `offline: true` forbids asking it", fix
-            )
+            return _blocked("it is on another machine, and `offline: true` forbids asking it", fix)
         return _State(ModelAvailability.ELSEWHERE, note, f"fabric models probe {settings.key}")
 
     async def _embedded_state(self, settings: ModelSettings, why: str, shelf: Shelf) -> _State:
         if not self.ensure:
             return _NOTHING_STARTED
         if shelf.runtime is None:
-            return _State(ModelAvailability.BLOCKED, "llama.cpp, which runs it, is not installed", INSTALL_EMBEDDED)
+            return _blocked("llama.cpp, which runs it, is not installed", INSTALL_EMBEDDED)
         entry = next((each for each in shelf.catalogue if each.name == settings.model), None)
         if entry is not None and entry.stored in (Stored.BEGUN, Stored.MISSING):
             begun = f", {_megabytes(entry.begun_bytes)} of it are here" if entry.begun_bytes else ""
             size, pull = _megabytes(entry.size_bytes), f"fabric models pull {entry.profile}"
             if not self.fetch:
-                note = f"not downloaded ({size}{begun}), and `auto_pull_if_missing` is off"
-                return _State(ModelAvailability.BLOCKED, note, pull)
+                return _blocked(f"not downloaded ({size}{begun}), and `auto_pull_if_missing` is off", pull)
             return _State(ModelAvailability.LATER, f"downloaded at first use ({size}{begun})", pull)
         if why != "configured" and any([(await self.survey.ollama(url)).startable for url in self.ollama_urls]):
             note = "Ollama is installed but not running: a run starts it first, and uses one of its models if one fits"
@@ -198,29 +189,21 @@ class ListModels:
         if not found.running:
             if self.ensure and found.startable:
                 return _State(ModelAvailability.LATER, "Ollama is not running; a run starts it", "ollama serve")
-            note = f"no Ollama answers at {settings.base_url}"
-            return _State(ModelAvailability.BLOCKED, note, "ollama serve")
+            return _blocked(f"no Ollama answers at {settings.base_url}", "ollama serve")
         card = find_model(found.models, settings.model)
         if card is None:
             pull = f"fabric models pull {settings.model}"
             if self.fetch:
                 return _State(ModelAvailability.LATER, "Ollama lacks it; pulled at first use", pull)
-            return _State(ModelAvailability.BLOCKED, "Ollama lacks it, and `auto_pull_if_missing` is off", pull)
+            return _blocked("Ollama lacks it, and `auto_pull_if_missing` is off", pull)
         if card.remote:
             return self._elsewhere_state(settings, "Ollama passes it on to another machine")
         if not card.chats:
-            return _State(ModelAvailability.BLOCKED, "it makes vectors and cannot chat", "fabric models use NAME")
+            return _blocked("it makes vectors and cannot chat", "fabric models use NAME")
         if not card.calls_tools and settings.dialect == "native":
-            return _State(
-                ModelAvailability.BLOCKED,
-                "it cannot call tools natively",
-                f"Set `models.{settings.key}.dialect: schema`, or take another: fabric models use NAME",
-            )
+            fix = f"Set `models.{settings.key}.dialect: schema`, or take another: fabric models use NAME"
+            return _blocked("it cannot call tools natively", fix)
         return _State(ModelAvailability.READY)
-
-
-def _blocked_model(meant: MeantModel, problem: ConfigError) -> MeantModel:
-    return replace(meant, standing=ModelAvailability.BLOCKED, note=problem.message, fix=problem.hint)
 
 
 def _megabytes(count: int) -> str:

@@ -1,13 +1,13 @@
 """Asks a model a few small questions to learn how it calls tools and how fast it is."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClients, ModelChooser, Notice, OnDelta, ProgressText
-from agent_fabric.application.ports.models import CardKeeper, ModelFacts, Speed
+from agent_fabric.application.ports.models import Speed
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelBusy, ModelRefused, ModelTimedOut
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, estimate_tokens
@@ -66,8 +66,10 @@ class ProbeModel:
     chooser: ModelChooser
     clients: ChatClients
     """Without a fallback: another model's answer would say nothing about this one."""
-    facts: ModelFacts
-    cards: CardKeeper
+    card_of: Callable[[ModelSettings], Awaitable[ModelCard]]
+    """Asks the server of a model that has just answered what it says about it, its window included."""
+    remember: Callable[[ModelCard, str], None]
+    """Keeps a card for later runs, with its server's address; OSError: it cannot be written."""
     clock: Clock
 
     async def __call__(self, key: str, notice: Notice) -> Probed:
@@ -83,7 +85,7 @@ class ProbeModel:
         dialect = next((trial.dialect for trial in trials if trial.worked), None)
         notice(ProgressText(f"{settings.model}: measuring its speed"))
         speed = await self._measure(settings, notice)
-        card = await self.facts.card(settings)
+        card = await self.card_of(settings)
         window = settings.context_window or card.served_window or card.context_window
         found = replace(
             card,
@@ -95,7 +97,7 @@ class ProbeModel:
         )
         problem = ""
         try:
-            self.cards.remember(found, settings.base_url)
+            self.remember(found, settings.base_url)
         except OSError as failure:
             problem = f"it could not be written down: {failure}"
         return Probed(

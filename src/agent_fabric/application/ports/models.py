@@ -128,26 +128,6 @@ class ModelSurvey(Protocol):
         ...
 
 
-class ModelFacts(Protocol):
-    """Asks a model's server what it says about the model."""
-
-    async def card(self, settings: ModelSettings) -> ModelCard:
-        """Return what is known of a model that has just answered, with the window that its server gives it."""
-        ...
-
-
-class CardKeeper(Protocol):
-    """Keeps what probes found out."""
-
-    def remember(self, card: ModelCard, base_url: str) -> None:
-        """Keep a card for later runs.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        ...
-
-
 class PulledModel(NamedTuple):
     """A model that was downloaded, or was there already."""
 

@@ -67,6 +67,13 @@ class Usage:
     cached_tokens: int = 0
     """Of the prompt, what the server still knew from before and did not have to read again."""
 
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPrice:

@@ -11,8 +11,13 @@ from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.infrastructure.atomic_files import write_atomically
+from agent_fabric.infrastructure.models.wire_values import optional_count
 
 _MAX_BYTES = 1_000_000
+_KEPT = (
+    *("name", "dialect", "calls_tools", "calls_no_tools", "context_window", "served_window"),
+    *("prompt_tokens_per_s", "tokens_per_s"),
+)
 _Stamp = tuple[int, int, int]
 
 
@@ -40,8 +45,8 @@ class CardFile:
                 dialect=ToolDialect(known["dialect"]),
                 calls_tools=bool(known["calls_tools"]),
                 calls_no_tools=bool(known.get("calls_no_tools", False)),
-                context_window=card.context_window or _count(known.get("context_window")),
-                served_window=card.served_window or _count(known.get("served_window")),
+                context_window=card.context_window or optional_count(known.get("context_window")),
+                served_window=card.served_window or optional_count(known.get("served_window")),
                 prompt_tokens_per_s=_rate(known.get("prompt_tokens_per_s")),
                 tokens_per_s=_rate(known.get("tokens_per_s")),
             )
@@ -55,16 +60,7 @@ class CardFile:
             OSError: it cannot be written.
         """
         cards = dict(self._cards())
-        cards[_key(card, base_url)] = {
-            "name": card.name,
-            "dialect": card.dialect.value,
-            "calls_tools": card.calls_tools,
-            "calls_no_tools": card.calls_no_tools,
-            "context_window": card.context_window,
-            "served_window": card.served_window,
-            "prompt_tokens_per_s": card.prompt_tokens_per_s,
-            "tokens_per_s": card.tokens_per_s,
-        }
+        cards[_key(card, base_url)] = {name: getattr(card, name) for name in _KEPT}
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(self._path, orjson.dumps(cards), durable=False)
 
@@ -92,10 +88,6 @@ class CardFile:
 def _key(card: ModelCard, base_url: str) -> str:
     """Return what tells a model from all others: its weights, or else its name at its server."""
     return card.digest or f"{base_url} {card.name}"
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _rate(value: Any) -> float | None:

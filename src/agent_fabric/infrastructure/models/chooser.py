@@ -258,14 +258,7 @@ def _settings(
         remote=card.remote,
         builder=config.builder or "",
         max_answer_chars=config.max_answer_chars,
-        price=None
-        if config.price is None
-        else ModelPrice(
-            input=config.price.input,
-            output=config.price.output,
-            cached_input=config.price.cached_input,
-            currency=config.price.currency,
-        ),
+        price=None if config.price is None else ModelPrice(**config.price.model_dump()),
     )
 
 

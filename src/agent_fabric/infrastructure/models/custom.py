@@ -4,15 +4,13 @@ import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
-from agent_fabric.application.ports.llm import ChatClient, LLMProvider, Notice, OnDelta
+from agent_fabric.application.ports.llm import ChatClient, ChatOptions, LLMProvider, Notice
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelAnswerUnusable
-from agent_fabric.domain.models.dialects.answer_parser import parse_answer
+from agent_fabric.domain.models.dialects.answer_parser import interpret_answer
 from agent_fabric.domain.models.dialects.request_shape import shape_request
-from agent_fabric.domain.models.dialects.whole_files import file_from
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, ToolDialect, Usage
-from agent_fabric.domain.tools.specs import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +43,16 @@ class ProviderClient:
     settings: ModelSettings
     _model: str = field(default="", init=False)
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        model: str,
-        *,
-        tools: Sequence[ToolSpec],
-        temperature: float,
-        top_p: float,  # noqa: ARG002 - a provider takes none
-        max_tokens: int,
-        must_call: str | None = None,
-        on_delta: OnDelta | None = None,
-    ) -> LLMResponse:
-        shaped = shape_request(ToolDialect.TEXT, messages, tools, must_call)
+    async def chat(self, messages: Sequence[Message], model: str, **options: Unpack[ChatOptions]) -> LLMResponse:
+        tools, on_delta = options["tools"], options.get("on_delta")
+        shaped = shape_request(ToolDialect.TEXT, messages, tools, options.get("must_call"))
         self._model = self._model or await self._list_models(model)
         complete: Callable[..., Any] = self.provider.complete
-        answer = _response(
-            await complete(shaped.messages, model=self._model, temperature=temperature, max_tokens=max_tokens)
-        )
-        if shaped.writes_file:
-            return file_from(ToolDialect.TEXT, answer, shaped.writes_file)
-        if on_delta is not None and answer.content:
+        limits = {"temperature": options["temperature"], "max_tokens": options["max_tokens"]}
+        answer = _response(await complete(shaped.messages, model=self._model, **limits))
+        if on_delta is not None and answer.content and not shaped.writes_file:
             on_delta(answer.content)
-        return parse_answer(ToolDialect.TEXT, answer, tools)
+        return interpret_answer(ToolDialect.TEXT, answer, shaped, tools)
 
     async def _list_models(self, model: str) -> str:
         """Return the configured model; the first that the provider lists when none is configured."""

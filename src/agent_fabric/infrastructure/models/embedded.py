@@ -9,8 +9,11 @@ from agent_fabric.application.ports.llm import Notice
 from agent_fabric.domain.errors import ModelUnreachable, WeightsUnavailable
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
-from agent_fabric.infrastructure.models.endpoint_clients import EndpointClients
-from agent_fabric.infrastructure.models.openai_compatible import HttpSession, OpenAICompatibleClient
+from agent_fabric.infrastructure.models.openai_compatible import (
+    HttpSession,
+    OpenAICompatibleBackend,
+    OpenAICompatibleClient,
+)
 from agent_fabric.infrastructure.models.servers.llama_servers import DEFAULT_CONTEXT_WINDOW, LlamaServers, ServerSpec
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, find
 from agent_fabric.infrastructure.models.weights.download import Weights
@@ -66,8 +69,8 @@ class EmbeddedBackend:
     threads: int | None
 
     @cached_property
-    def _clients(self) -> EndpointClients:
-        return EndpointClients(self.session)
+    def _clients(self) -> OpenAICompatibleBackend:
+        return OpenAICompatibleBackend(self.session)
 
     @cached_property
     def weights(self) -> Weights:
@@ -101,7 +104,7 @@ class EmbeddedBackend:
             threads=self.threads,
             idle_s=self.idle_s,
         )
-        return self._clients.at(await self.servers.ensure(spec, notice), settings)
+        return self._clients.client_at(await self.servers.ensure(spec, notice), settings)
 
     async def _file(self, name: str, notice: Notice) -> Path:
         if is_path(name):

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -51,13 +51,10 @@ class FallbackChatClients:
         inner: ChatClients,
         cloud: ModelSettings,
         policy: FallbackPolicy | str,
-        *,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._inner = inner
         self._cloud = cloud
         self._policy = FallbackPolicy(policy)
-        self._monotonic = monotonic
 
     @asynccontextmanager
     async def turn(self, settings: ModelSettings, *, priority: Priority, notice: Notice) -> AsyncIterator[ChatClient]:
@@ -70,7 +67,7 @@ class FallbackChatClients:
         try:
             if self._policy is not FallbackPolicy.ALWAYS:
                 await local.client()  # waited for here, where waiting does not count as the model's time
-            yield FallbackChatClient(local, cloud, self._policy, self._monotonic)
+            yield FallbackChatClient(local, cloud, self._policy)
         finally:
             await local.end()
 
@@ -78,13 +75,10 @@ class FallbackChatClients:
 class FallbackChatClient:
     """ChatClient that asks the local model and, if the policy finds fault with its answer, the cloud's."""
 
-    def __init__(
-        self, local: "_Turn", cloud: "_Turn", policy: FallbackPolicy, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, local: "_Turn", cloud: "_Turn", policy: FallbackPolicy) -> None:
         self._local = local
         self._cloud = cloud
         self._policy = policy
-        self._monotonic = monotonic
 
     async def chat(self, messages: Sequence[Message], model: str, **options: Unpack[ChatOptions]) -> LLMResponse:
         tools, must_call = options["tools"], options.get("must_call")
@@ -93,14 +87,14 @@ class FallbackChatClient:
             answer = await self._ask_cloud(messages, options)
             usage = _usage(messages, answer)
             return replace(answer, usage=usage, cost=self._cost(None, usage), fallback=self._note(self._policy))
-        started = self._monotonic()
+        started = time.monotonic()
         client = await self._local.client()
         local = await client.chat(messages, model, **options)
         reason = fault_with(local, self._policy, messages, tools, must_call) if helped else ""
         if not reason:
             return local
         await self._local.end()  # others may have the local server while the cloud thinks
-        time_left_s = self._local.settings.timeout_s - (self._monotonic() - started) - _SPARE_S
+        time_left_s = self._local.settings.timeout_s - (time.monotonic() - started) - _SPARE_S
         return await self._help(local, reason, time_left_s, messages, options)
 
     async def _help(
@@ -116,12 +110,7 @@ class FallbackChatClient:
             self._cloud.notice(f"the cloud model gave no answer: {error}")
             return replace(local, cost=self._cost(usage, None), fallback=self._note(reason, error))
         second = _usage(messages, answer)
-        return replace(
-            answer,
-            usage=_sum(usage, second),
-            cost=self._cost(usage, second),
-            fallback=self._note(reason),
-        )
+        return replace(answer, usage=usage + second, cost=self._cost(usage, second), fallback=self._note(reason))
 
     async def _ask_cloud(self, messages: Sequence[Message], options: ChatOptions) -> LLMResponse:
         settings = self._cloud.settings
@@ -243,11 +232,3 @@ def _usage(messages: Sequence[Message], answer: LLMResponse) -> Usage:
         return answer.usage
     written = estimate_tokens(answer.content) + sum(estimate_tokens(call.arguments) for call in answer.tool_calls)
     return Usage(estimated_tokens(messages), written)
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.prompt_tokens + other.prompt_tokens,
-        one.completion_tokens + other.completion_tokens,
-        one.cached_tokens + other.cached_tokens,
-    )

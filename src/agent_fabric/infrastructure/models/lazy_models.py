@@ -31,9 +31,7 @@ class LazyModels:
     def stack(self) -> "ModelStack":
         """The real ones."""
         if self._stack is None:
-            from agent_fabric.infrastructure.models.stack import (  # noqa: PLC0415 - see the module's docstring
-                build_model_stack,
-            )
+            from agent_fabric.infrastructure.models.stack import build_model_stack  # noqa: PLC0415 - see the module's docstring
 
             self._stack = build_model_stack(self._config, self._resolve, self._root)
         return self._stack

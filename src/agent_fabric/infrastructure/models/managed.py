@@ -23,8 +23,7 @@ from agent_fabric.domain.errors import ConfigError, ModelUnreachable
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.infrastructure.models.chooser import MANAGED_URL
-from agent_fabric.infrastructure.models.endpoint_clients import EndpointClients
-from agent_fabric.infrastructure.models.openai_compatible import HttpSession
+from agent_fabric.infrastructure.models.openai_compatible import HttpSession, OpenAICompatibleBackend
 from agent_fabric.infrastructure.models.queue import Queues, ServerQueue
 from agent_fabric.infrastructure.models.servers.llama_servers import quiet
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
@@ -100,7 +99,7 @@ class ManagedBackend:
         self._arriving = 0
         self._switching = asyncio.Lock()
         """So that each change builds on the one before."""
-        self.clients = EndpointClients(session)
+        self.clients = OpenAICompatibleBackend(session)
 
     async def card(self) -> ModelCard:
         config = self.llama.config
@@ -144,7 +143,7 @@ class ManagedBackend:
         """
         async with self._switching:
             config = ManagedLlamaConfig.model_validate({**self.llama.config.model_dump(), **changes})
-            if not _is_file(config.model):
+            if not os.path.isfile(config.model):  # noqa: ASYNC240, PTH113 - it never raises
                 raise ConfigError(
                     f"The model file {config.model} is not there; nothing was switched",
                     hint="Name a GGUF file by its absolute path on the server's machine.",
@@ -196,15 +195,8 @@ class ManagedClient:
             serving = llama.config.model.stem
             if serving != model:
                 self.notice(f"{model} was switched; {serving} answers now")
-            answer = await self.backend.clients.at(endpoint, self.settings).chat(messages, serving, **options)
+            answer = await self.backend.clients.client_at(endpoint, self.settings).chat(messages, serving, **options)
         return replace(answer, model=serving)  # llama-server repeats whatever name it was asked for
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name that is too long, a folder that we may not look into
-        return False
 
 
 def _card_of(path: Path) -> ModelCard:

@@ -138,6 +138,16 @@ class ModelHttp:
         limits = aiohttp.ClientTimeout(total=timeout_s, connect=min(timeout_s, self._connect_s))
         return await self._ask("GET", url, None, "", limits, whole_body)
 
+    async def answers(self, url: str, *, timeout_s: float) -> bool:
+        """Tell whether anyone answers there, whatever the answer is."""
+        try:
+            await self.get(url, timeout_s=timeout_s)
+        except ModelUnreachable:
+            return False
+        except ModelError:
+            return True  # it does not like the question, but it is there
+        return True
+
     def _silent_at_most(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=None, connect=self._connect_s, sock_read=seconds)
 

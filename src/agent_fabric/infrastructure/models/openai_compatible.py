@@ -4,7 +4,6 @@ One session for all servers and runs: measured, aiohttp costs 0.5 ms of CPU a tu
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import aiohttp
 
@@ -12,10 +11,8 @@ from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ConfigError, ModelError
 from agent_fabric.domain.models.addresses import is_local_url
-from agent_fabric.domain.models.dialects.answer_parser import parse_answer
-from agent_fabric.domain.models.dialects.conversation import speech_listener
-from agent_fabric.domain.models.dialects.request_shape import shape_request
-from agent_fabric.domain.models.dialects.whole_files import file_from
+from agent_fabric.domain.models.dialects.answer_parser import interpret_answer, parse_answer
+from agent_fabric.domain.models.dialects.request_shape import person_listener, shape_request
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import (
     DEFAULT_ANSWER_CHARS,
@@ -27,20 +24,14 @@ from agent_fabric.domain.models.messages import (
 )
 from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.models.answer_reader import read_stream, read_whole
-from agent_fabric.infrastructure.models.model_http import (
-    ModelHttp,
-    ServerAddress,
-    environment_only,
-)
-from agent_fabric.infrastructure.models.openai_wire import (
-    StreamedAnswer,
-    encode_request,
-    listed_models,
-    parse_response,
-)
+from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress, environment_only
+from agent_fabric.infrastructure.models.openai_wire import StreamedAnswer, encode_request, listed_models, parse_response
+from agent_fabric.infrastructure.models.servers.server_files import Endpoint
 
 STUCK_TEMPERATURE = 0.8
 """For a model that has just repeated itself: at a low temperature it goes on doing so."""
+_BUSY_CONNECT_TIMEOUT_S = 10.0
+"""For our own servers: a machine that is busy computing answers late, but the server is on it."""
 _LISTING_TIMEOUT_S = 5.0
 _LOCAL_LISTING_TIMEOUT_S = 0.5
 """A run waits for it: a server of this machine that lists its models does so at once."""
@@ -86,7 +77,17 @@ class OpenAICompatibleBackend:
         Raises:
             ConfigError: a key or a certificate that the settings name does not exist.
         """
-        key = (ServerAddress.of(settings), str(settings.dialect), settings.strict_native, settings.answer_chars)
+        return self._client(ServerAddress.of(settings), settings)
+
+    def client_at(self, endpoint: Endpoint, settings: ModelSettings) -> "OpenAICompatibleClient":
+        """Return the client of a llama.cpp server that we started; each start has an address and a key of its own."""
+        address = ServerAddress(
+            base_url=endpoint.base_url, secret=endpoint.api_key, connect_timeout_s=_BUSY_CONNECT_TIMEOUT_S
+        )
+        return self._client(address, settings)
+
+    def _client(self, address: ServerAddress, settings: ModelSettings) -> "OpenAICompatibleClient":
+        key = (address, str(settings.dialect), settings.strict_native, settings.answer_chars)
         client = self._clients.get(key)
         if client is None:
             http = ModelHttp(self._session(), key[0], self._resolve)
@@ -132,9 +133,7 @@ class OpenAICompatibleClient:
         on_delta: OnDelta | None = None,
     ) -> LLMResponse:
         shaped = shape_request(self._dialect, messages, tools, must_call)
-        if shaped.writes_file:
-            on_delta = None  # a file is no words to a person
-        on_delta = speech_listener(on_delta) if on_delta is not None and shaped.talks else on_delta
+        on_delta = person_listener(on_delta, shaped)
         if shaped.only_answer:
             known = LLMResponse(content=shaped.only_answer, model=model, usage=Usage(0, 0))
             return parse_answer(self._dialect, known, tools)
@@ -153,8 +152,4 @@ class OpenAICompatibleClient:
             return await read_whole(response, parse_response, self._answer_chars)
 
         answer = await self._http.post(self._url, data, read, model=model)
-        if answer.cut:
-            return replace(answer, dialect=self._dialect)
-        if shaped.writes_file:
-            return file_from(self._dialect, answer, shaped.writes_file)
-        return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)
+        return interpret_answer(self._dialect, answer, shaped, tools, strict_native=self._strict_native)

@@ -4,19 +4,16 @@
 ModelAnswerUnusable; nothing is guessed.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
-
-import orjson
 
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.models.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.models.found_models import ModelCard, is_no_chat_model, parameters_from, parameters_in_name
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, Usage
-from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.models.wire_values import (
     CHARS_PER_CALL,
+    body_of,
     call_of,
     is_count,
     json_of,
@@ -24,6 +21,7 @@ from agent_fabric.infrastructure.models.wire_values import (
     object_of,
     optional_text,
     text_of,
+    tool_object,
     unusable,
     with_ids,
 )
@@ -45,7 +43,7 @@ def encode_request(
     }
     if shaped.tools:
         must_call = shaped.must_call
-        body["tools"] = [_tool(tool) for tool in shaped.tools]
+        body["tools"] = [tool_object(tool) for tool in shaped.tools]
         body["tool_choice"] = {"type": "function", "function": {"name": must_call}} if must_call else "auto"
     if shaped.answer_schema is not None:
         body["response_format"] = {
@@ -55,10 +53,7 @@ def encode_request(
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
-    try:
-        return orjson.dumps(body)
-    except TypeError:  # lone surrogates from a tool's output: escaped, as the standard library does
-        return json.dumps(body).encode()
+    return body_of(body)
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -74,13 +69,6 @@ def _message(message: Message) -> dict[str, Any]:
             ],
         }
     return {"role": message.role.value, "content": message.content}
-
-
-def _tool(tool: ToolSpec) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-    }
 
 
 def parse_response(data: bytes) -> LLMResponse:

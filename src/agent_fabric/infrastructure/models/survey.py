@@ -13,15 +13,9 @@ import aiohttp
 import orjson
 
 from agent_fabric.application.ports.llm import Notice
-from agent_fabric.application.ports.models import (
-    CatalogueEntry,
-    OllamaFound,
-    Shelf,
-    Stored,
-    WeightsFile,
-)
+from agent_fabric.application.ports.models import CatalogueEntry, OllamaFound, Shelf, Stored, WeightsFile
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.domain.errors import ModelError, ModelUnreachable
+from agent_fabric.domain.errors import ModelError
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.found_models import ModelCard, find_model
 from agent_fabric.domain.models.messages import ModelSettings
@@ -34,6 +28,7 @@ from agent_fabric.infrastructure.models.openai_compatible import HttpSession
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel
 from agent_fabric.infrastructure.models.weights.folder import InstalledModel, ModelFolder
+from agent_fabric.infrastructure.models.wire_values import mapping_of
 from agent_fabric.infrastructure.own_path import own_path
 
 _QUICK_S = 5.0
@@ -44,7 +39,7 @@ _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_cont
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """ModelFacts over HTTP. What a server does not tell is not known; that is no error."""
+    """Facts about models over HTTP. What a server does not tell is not known; that is no error."""
 
     session: HttpSession
     ollama: OllamaBackend
@@ -68,12 +63,12 @@ class ServerFacts:
         http = ModelHttp(self.session(), ServerAddress.of(settings), self.resolve)
         base_url = settings.base_url.rstrip("/")
         props = await _object(http, f"{base_url.removesuffix('/v1')}/props")  # llama.cpp's own
-        served = _mapping(props.get("default_generation_settings")).get("n_ctx")
+        served = mapping_of(props.get("default_generation_settings")).get("n_ctx")
         if (window := _window_of(served)) is not None:
             return window
         models = (await _object(http, f"{base_url}/models")).get("data")
         for entry in models if isinstance(models, list) else []:
-            about = _mapping(entry)
+            about = mapping_of(entry)
             if about.get("id") == settings.model:
                 windows = [_window_of(about.get(name)) for name in _WINDOW_FIELDS]
                 return next((window for window in windows if window is not None), None)
@@ -82,13 +77,9 @@ class ServerFacts:
 
 async def _object(http: ModelHttp, url: str) -> Mapping[str, Any]:
     try:
-        return _mapping(orjson.loads(await http.get(url, timeout_s=_QUICK_S)))
+        return mapping_of(orjson.loads(await http.get(url, timeout_s=_QUICK_S)))
     except (ModelError, ValueError):
         return {}
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _window_of(value: Any) -> int | None:
@@ -160,13 +151,7 @@ class MachineSurvey:
 
     async def answers(self, settings: ModelSettings) -> bool:
         http = ModelHttp(self.here.session(), ServerAddress.of(settings), self.here.resolve)
-        try:
-            await http.get(f"{settings.base_url.rstrip('/')}/models", timeout_s=LOOK_S)
-        except ModelUnreachable:
-            return False
-        except ModelError:
-            return True  # it does not like the question, but it is there
-        return True
+        return await http.answers(f"{settings.base_url.rstrip('/')}/models", timeout_s=LOOK_S)
 
     def shelf(self) -> Shelf:
         installed = {each.path: each for each in self.folder.list_installed()}

@@ -13,6 +13,7 @@ from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.tools.json_schema import too_deep
+from agent_fabric.domain.tools.specs import ToolSpec
 
 CHARS_PER_CALL = 64
 """What a call without arguments counts as, so that calls are not for nothing."""
@@ -71,6 +72,16 @@ def optional_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """Return an object that does not matter enough to refuse an answer."""
+    return value if isinstance(value, dict) else {}
+
+
+def optional_count(value: Any) -> int | None:
+    """Return a number of something that is there; None when it is none."""
+    return value if is_count(value) and value > 0 else None
+
+
 def is_count(value: Any) -> TypeGuard[int]:
     """Tell whether it is a number of tokens."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
@@ -100,6 +111,22 @@ def with_ids(calls: Sequence[ToolCallRequest]) -> tuple[ToolCallRequest, ...]:
         seen.add(call_id)
         named.append(call if call_id == call.call_id else ToolCallRequest(call_id, call.tool, call.arguments))
     return tuple(named)
+
+
+def body_of(request: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a request."""
+    try:
+        return orjson.dumps(request)
+    except TypeError:  # lone surrogates from a tool's output: escaped, as the standard library does
+        return json.dumps(request).encode()
+
+
+def tool_object(tool: ToolSpec) -> dict[str, Any]:
+    """Return a tool as servers take it."""
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+    }
 
 
 def unusable(why: str) -> ModelAnswerUnusable:

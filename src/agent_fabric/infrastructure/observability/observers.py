@@ -65,9 +65,7 @@ class FanOut:
     def _tell(self, sink: EventSink, run_id: RunId, problem: Exception) -> None:
         if id(sink) not in self._failed:
             self._failed.add(id(sink))
-            from agent_fabric.infrastructure.observability.operations_log import (  # noqa: PLC0415 - see above
-                operations_log,
-            )
+            from agent_fabric.infrastructure.observability.operations_log import operations_log  # noqa: PLC0415 - see above
 
             log = operations_log("events")
             log.error("reader_failed", reader=type(sink).__name__, run_id=run_id, exc_info=problem)
@@ -92,9 +90,7 @@ class Observers:
         if self._tracing is not None:
             await self._tracing.aclose()
         if self._log is not None:
-            from agent_fabric.infrastructure.observability.operations_log import (  # noqa: PLC0415 - see above
-                close_operations_log,
-            )
+            from agent_fabric.infrastructure.observability.operations_log import close_operations_log  # noqa: PLC0415 - see above
 
             close_operations_log()
 
@@ -116,9 +112,7 @@ def build_tracing(config: TelemetryConfig | None) -> "RunSpans | None":
     if config is None or not config.enabled:
         return None
     try:
-        from agent_fabric.infrastructure.observability.run_spans import (  # noqa: PLC0415 - an extra, and slow
-            open_tracing,
-        )
+        from agent_fabric.infrastructure.observability.run_spans import open_tracing  # noqa: PLC0415 - an extra, and slow
 
         return open_tracing(config)
     except ImportError as problem:
@@ -136,10 +130,7 @@ def _warn_of_missing_extra() -> None:
 
 def _build_log(config: FabricConfig) -> "RunLifecycleLog":
     from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog  # noqa: PLC0415 - see above
-    from agent_fabric.infrastructure.observability.operations_log import (  # noqa: PLC0415 - see above
-        configure_operations_log,
-        operations_log,
-    )
+    from agent_fabric.infrastructure.observability.operations_log import configure_operations_log, operations_log  # noqa: PLC0415 - see above
 
     secrets = secrets_named_in(config.model_dump(), os.environ) | own_values(os.environ)
     configure_operations_log(config.log, secrets, sys.stderr)

@@ -221,10 +221,7 @@ def configure_operations_log(config: LogConfig, secrets: Iterable[str], stream: 
     """
     import structlog  # noqa: PLC0415 - see the module's docstring
 
-    from agent_fabric.infrastructure.observability.log_lines import (  # noqa: PLC0415 - see the module's docstring
-        FromLogging,
-        Lines,
-    )
+    from agent_fabric.infrastructure.observability.log_lines import FromLogging, Lines  # noqa: PLC0415 - see the module's docstring
 
     close_operations_log()
     terminal = config.file is None and stream.isatty()
@@ -301,25 +298,23 @@ class _NamedLog:
         return _NamedLog(self.fields | fields)
 
     def debug(self, event: str, /, **fields: object) -> None:
-        if _opened is not None:
-            _opened.logger.debug(event, **self._with(fields))
+        self._write("debug", event, fields)
 
     def info(self, event: str, /, **fields: object) -> None:
-        if _opened is not None:
-            _opened.logger.info(event, **self._with(fields))
+        self._write("info", event, fields)
 
     def warning(self, event: str, /, **fields: object) -> None:
-        if _opened is not None:
-            _opened.logger.warning(event, **self._with(fields))
+        self._write("warning", event, fields)
 
     def error(self, event: str, /, **fields: object) -> None:
-        if _opened is not None:
-            _opened.logger.error(event, **self._with(fields))
+        self._write("error", event, fields)
 
-    def _with(self, fields: dict[str, object]) -> dict[str, object]:
+    def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
+        if _opened is None:
+            return
         if "event" in fields:  # structlog's own name for what happened
             fields["event_"] = fields.pop("event")
-        return {**_bound.get(), **self.fields, **fields}
+        getattr(_opened.logger, level)(event, **{**_bound.get(), **self.fields, **fields})
 
 
 def _take_over_logging(handler: logging.Handler, level: str) -> None:

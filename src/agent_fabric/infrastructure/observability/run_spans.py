@@ -285,10 +285,7 @@ class _LiveRun:
 
     def count_usage(self, usage: Usage) -> Attributes:
         """Add to what the run has used; return what this call did."""
-        total = self._usage
-        self._usage = Usage(
-            total.prompt_tokens + usage.prompt_tokens, total.completion_tokens + usage.completion_tokens
-        )
+        self._usage += usage
         return _of_usage(usage)
 
     def end(self, ts: float, outcome: str, error: str) -> None:
@@ -403,9 +400,7 @@ def open_tracing(config: TelemetryConfig) -> RunSpans:
 
 
 def _collector(endpoint: str) -> "_Collector":
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - costs more than all the rest
-        OTLPSpanExporter,
-    )
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - costs more than all the rest
 
     address = endpoint if endpoint.endswith(_TRACES_PATH) else endpoint + _TRACES_PATH
     # It tells about every attempt; `_Collector` tells once.

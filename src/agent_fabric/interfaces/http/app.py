@@ -38,8 +38,7 @@ from agent_fabric.interfaces.http.idempotency import Idempotency
 from agent_fabric.interfaces.http.identity.identity import add_identity
 from agent_fabric.interfaces.http.limiting import FailureLimit, Limiting
 from agent_fabric.interfaces.http.memory.memory import LazyMemory, add_memory
-from agent_fabric.interfaces.http.models.model_server import add_model_server
-from agent_fabric.interfaces.http.models.models import add_models
+from agent_fabric.interfaces.http.models.models import add_model_server, add_models
 from agent_fabric.interfaces.http.observability.operations import add_doctor, add_health, add_operations, add_settings
 from agent_fabric.interfaces.http.openai.routes import add_openai
 from agent_fabric.interfaces.http.openapi import describe

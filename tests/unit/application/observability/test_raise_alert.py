@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.application.observability.alert_rules import alert_rules
-from agent_fabric.application.observability.raise_alert import EVERY_S, RETRIES_S, RaiseAlerts
+from agent_fabric.application.observability.raise_alert import EVERY_S, RETRIES_S, RaiseAlerts, alert_rules
 from agent_fabric.config.schema.observability import AlertConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import Event, RunCompleted, RunFailed, SecurityViolated

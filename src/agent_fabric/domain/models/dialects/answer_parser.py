@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from agent_fabric.domain.ids import CallId
+from agent_fabric.domain.models.dialects.answer_schema import join_lines
 from agent_fabric.domain.models.dialects.call_text import (
     THOUGHT,
     NoCall,
@@ -15,10 +16,27 @@ from agent_fabric.domain.models.dialects.call_text import (
     read_object,
 )
 from agent_fabric.domain.models.dialects.conversation import is_conversation, reply_so_far
-from agent_fabric.domain.models.dialects.line_lists import join_lines
+from agent_fabric.domain.models.dialects.request_shape import ShapedRequest
+from agent_fabric.domain.models.dialects.whole_files import file_from
 from agent_fabric.domain.models.dialects.wire_names import with_own_names
 from agent_fabric.domain.models.messages import LLMResponse, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools.specs import MEMORY_TOOL, ToolSpec
+
+
+def interpret_answer(
+    dialect: ToolDialect,
+    response: LLMResponse,
+    shaped: ShapedRequest,
+    tools: Sequence[ToolSpec],
+    *,
+    strict_native: bool = False,
+) -> LLMResponse:
+    """Return the answer to a shaped request: a file that was asked for, or calls. One that was cut asks for nothing."""
+    if response.cut:
+        return replace(response, dialect=dialect)
+    if shaped.writes_file:
+        return file_from(dialect, response, shaped.writes_file)
+    return parse_answer(dialect, response, tools, strict_native=strict_native)
 
 
 def parse_answer(

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, assert_never
 
-from agent_fabric.domain.models.dialects.answer_schema import schema_of_calls
+from agent_fabric.domain.models.dialects.answer_schema import as_lines, schema_of_calls, takes_lines
 from agent_fabric.domain.models.dialects.call_text import FENCE, MARK, THOUGHT, as_text
-from agent_fabric.domain.models.dialects.conversation import FORM, is_conversation, schema_for
-from agent_fabric.domain.models.dialects.line_lists import as_lines, takes_lines
+from agent_fabric.domain.models.dialects.conversation import FORM, is_conversation, schema_for, speech_listener
 from agent_fabric.domain.models.dialects.observations import (
     blamed_file,
     has_failed,
@@ -98,6 +97,13 @@ def shape_request(
             return ShapedRequest(messages=told, tools=(), must_call=None)
         case unknown:
             assert_never(unknown)
+
+
+def person_listener(on_delta: Callable[[str], None] | None, shaped: ShapedRequest) -> Callable[[str], None] | None:
+    """Return what hears the words of an answer that are for a person; None: no one does, as of a file's text."""
+    if on_delta is None or shaped.writes_file:
+        return None
+    return speech_listener(on_delta) if shaped.talks else on_delta
 
 
 def _only_answer(messages: Sequence[Message], offered: Sequence[ToolSpec]) -> str:

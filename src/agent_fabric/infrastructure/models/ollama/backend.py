@@ -2,80 +2,59 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Unpack
 
 import aiohttp
 
-from agent_fabric.application.ports.llm import ChatClient, ChatOptions, Notice, OnDelta
+from agent_fabric.application.ports.llm import ChatClient, ChatOptions, Notice
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelError, ModelRefused, ModelUnreachable
-from agent_fabric.domain.models.dialects.answer_parser import parse_answer
-from agent_fabric.domain.models.dialects.conversation import speech_listener
-from agent_fabric.domain.models.dialects.request_shape import shape_request
-from agent_fabric.domain.models.dialects.whole_files import file_from
+from agent_fabric.domain.models.dialects.answer_parser import interpret_answer
+from agent_fabric.domain.models.dialects.request_shape import person_listener, shape_request
 from agent_fabric.domain.models.found_models import ModelCard, same_model, tool_callers
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, ToolDialect
-from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.models.answer_reader import read_stream, read_whole
 from agent_fabric.infrastructure.models.model_http import NO_TOOLS, ModelHttp, ServerAddress, environment_only
-from agent_fabric.infrastructure.models.ollama.chat_wire import OllamaOptions, StreamedChat, encode_chat, parse_chat
+from agent_fabric.infrastructure.models.ollama.chat_wire import StreamedChat, encode_chat, parse_chat
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer, native_root
-from agent_fabric.infrastructure.models.ollama.starter import DEFAULT_WAIT_S, OllamaStarter
+from agent_fabric.infrastructure.models.ollama.starter import OllamaStarter
 from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleClient
 
 
 class OllamaChatClient:
     """ChatClient over `/api/chat`, which gives a model the window that its settings name."""
 
-    def __init__(self, http: ModelHttp, settings: ModelSettings, *, keep_alive: str | None = None) -> None:
+    def __init__(self, http: ModelHttp, settings: ModelSettings) -> None:
         self._http = http
         self._url = f"{native_root(http.base_url)}/api/chat"
         self._dialect = ToolDialect(settings.dialect)
         self._strict_native = settings.strict_native
         self._window = settings.context_window
-        self._keep_alive = keep_alive
         self._answer_chars = settings.answer_chars
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        model: str,
-        *,
-        tools: Sequence[ToolSpec],
-        temperature: float,
-        top_p: float,
-        max_tokens: int,
-        must_call: str | None = None,
-        on_delta: OnDelta | None = None,
-    ) -> LLMResponse:
-        options = OllamaOptions(
-            temperature=temperature,
-            top_p=top_p,
-            max_tokens=max_tokens,
+    async def chat(self, messages: Sequence[Message], model: str, **options: Unpack[ChatOptions]) -> LLMResponse:
+        tools = options["tools"]
+        shaped = shape_request(self._dialect, messages, tools, options.get("must_call"))
+        on_delta = person_listener(options.get("on_delta"), shaped)
+        data = encode_chat(
+            shaped,
+            model,
+            temperature=options["temperature"],
+            top_p=options["top_p"],
+            max_tokens=options["max_tokens"],
             window=self._window,
-            keep_alive=self._keep_alive,
+            stream=on_delta is not None,
         )
-        shaped = shape_request(self._dialect, messages, tools, must_call)
-        if shaped.writes_file:
-            on_delta = None  # a file is no words to a person
-        on_delta = speech_listener(on_delta) if on_delta is not None and shaped.talks else on_delta
-        data = encode_chat(shaped, model, options, stream=on_delta is not None)
-        answer = await self._post(data, model, on_delta)
-        if answer.cut:
-            return replace(answer, dialect=self._dialect)
-        if shaped.writes_file:
-            return file_from(self._dialect, answer, shaped.writes_file)
-        return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)
 
-    async def _post(self, data: bytes, model: str, on_delta: OnDelta | None) -> LLMResponse:
         async def read(response: aiohttp.ClientResponse) -> LLMResponse:
             if on_delta is None:
                 return await read_whole(response, parse_chat, self._answer_chars)
             return await read_stream(response, StreamedChat(), on_delta, self._answer_chars)
 
-        return await self._http.post(self._url, data, read, model=model)
+        answer = await self._http.post(self._url, data, read, model=model)
+        return interpret_answer(self._dialect, answer, shaped, tools, strict_native=self._strict_native)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,41 +62,28 @@ class ExplainedClient:
     """ChatClient that says what to do about it when Ollama refuses, and knows that Ollama cannot be told to call."""
 
     inner: ChatClient
-    dialect: ToolDialect
-    doubt: Callable[[], None]
-    """Called when the server may be gone, so that it is looked for again."""
-    unreachable: Callable[[], str]
-    """Says what was tried when no one answers."""
-    refused: Callable[[ModelRefused], Awaitable[str]]
-    """Says what to do about a refusal."""
+    backend: "OllamaBackend"
+    settings: ModelSettings
 
     async def chat(self, messages: Sequence[Message], model: str, **options: Unpack[ChatOptions]) -> LLMResponse:
         must_call = options.get("must_call")
-        if must_call is not None and self.dialect is ToolDialect.NATIVE:
+        if must_call is not None and self.settings.dialect == ToolDialect.NATIVE:
             # Ollama has no `tool_choice`: what the model cannot see, it does not call.
             options["tools"] = [tool for tool in options["tools"] if tool.name == must_call] or options["tools"]
         try:
             return await self.inner.chat(messages, model, **options)
         except ModelAnswerUnusable:
-            self.doubt()
+            self.backend.forget(self.settings)
             raise
         except ModelUnreachable as problem:
-            self.doubt()
-            raise ModelUnreachable(problem.message, hint=self.unreachable() or problem.hint) from None
+            self.backend.forget(self.settings)
+            tried = self.backend.tried_to_reach(self.settings)
+            raise ModelUnreachable(problem.message, hint=tried or problem.hint) from None
         except ContextExceeded:
             raise
         except ModelRefused as problem:
-            raise ModelRefused(problem.message, hint=await self.refused(problem) or problem.hint) from None
-
-
-def lacks_tools(problem: ModelRefused) -> bool:
-    """Tell whether a model was refused because it cannot call tools."""
-    return NO_TOOLS in problem.message
-
-
-def lacks_model(problem: ModelRefused) -> bool:
-    """Tell whether a model was refused because the server does not have it."""
-    return "answered 404" in problem.message and "not found" in problem.message
+            advice = await self.backend.advise(self.settings, problem)
+            raise ModelRefused(problem.message, hint=advice or problem.hint) from None
 
 
 _MAX_NAMED = 8
@@ -135,16 +101,13 @@ class OllamaBackend:
         start_cmd: Sequence[str],
         auto_pull: bool,
         environ: Mapping[str, str] = os.environ,
-        start_wait_s: float = DEFAULT_WAIT_S,
-        keep_alive: str | None = None,
         resolve: Resolve = environment_only,
     ) -> None:
         self._session = session
         self._resolve = resolve
         self._ensure = ensure
         self._auto_pull = auto_pull
-        self._keep_alive = keep_alive
-        self._starter = OllamaStarter(start_cmd, environ=environ, wait_s=start_wait_s)
+        self._starter = OllamaStarter(start_cmd, environ=environ)
         self._servers: dict[ServerAddress, OllamaServer] = {}
         self._clients: dict[tuple[object, ...], ChatClient] = {}
         self._there: set[tuple[str, str]] = set()
@@ -250,26 +213,26 @@ class OllamaBackend:
     def _new_client(self, settings: ModelSettings) -> ChatClient:
         http = ModelHttp(self._session(), ServerAddress.of(settings), self._resolve)
         inner: ChatClient = (
-            OllamaChatClient(http, settings, keep_alive=self._keep_alive)
+            OllamaChatClient(http, settings)
             if settings.sets_window
             else OpenAICompatibleClient(http, settings.dialect, settings.strict_native)
         )
+        return ExplainedClient(inner, self, settings)
 
-        def doubt() -> None:
-            self._there.discard((settings.base_url, settings.model))
+    def forget(self, settings: ModelSettings) -> None:
+        """Look for a model again before its next use: its server may be gone."""
+        self._there.discard((settings.base_url, settings.model))
 
-        def unreachable() -> str:
-            return self._tried.get(settings.base_url, "")
+    def tried_to_reach(self, settings: ModelSettings) -> str:
+        """Return what was tried to reach a server that does not answer."""
+        return self._tried.get(settings.base_url, "")
 
-        async def refused(problem: ModelRefused) -> str:
-            if lacks_model(problem):
-                doubt()
-                return f"Get it with: ollama pull {settings.model}"
-            if lacks_tools(problem):
-                return await self._able_models(settings)
-            return ""
-
-        return ExplainedClient(inner, ToolDialect(settings.dialect), doubt, unreachable, refused)
+    async def advise(self, settings: ModelSettings, problem: ModelRefused) -> str:
+        """Return what to do about a refusal; nothing if that is not known here."""
+        if "answered 404" in problem.message and "not found" in problem.message:
+            self.forget(settings)
+            return f"Get it with: ollama pull {settings.model}"
+        return await self._able_models(settings) if NO_TOOLS in problem.message else ""
 
     async def _able_models(self, settings: ModelSettings) -> str:
         try:

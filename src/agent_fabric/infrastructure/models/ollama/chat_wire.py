@@ -4,18 +4,15 @@ It is used where `/v1/chat/completions` cannot say what is meant: the window. Wh
 documented shape raises ModelAnswerUnusable; nothing is guessed.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 from agent_fabric.domain.models.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.tools.specs import BadArguments, arguments_from
 from agent_fabric.infrastructure.models.wire_values import (
     CHARS_PER_CALL,
+    body_of,
     call_of,
     is_count,
     json_of,
@@ -23,33 +20,29 @@ from agent_fabric.infrastructure.models.wire_values import (
     object_of,
     optional_text,
     text_of,
+    tool_object,
     unusable,
     with_ids,
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OllamaOptions:
-    """How a model is to answer."""
+def encode_chat(
+    asked: ShapedRequest,
+    model: str,
+    *,
+    temperature: float,
+    top_p: float,
+    max_tokens: int,
+    window: int | None,
+    stream: bool,
+) -> bytes:
+    """Return the body of a request. The same conversation always gives the same bytes, so that servers can cache it.
 
-    temperature: float
-    top_p: float
-    max_tokens: int
-    window: int | None
-    """Tokens that it shall have room for; None: what the server gives it."""
-    keep_alive: str | None = None
-    """How long it stays loaded afterwards, such as `10m`; None: as the server is set up."""
-
-
-def encode_chat(asked: ShapedRequest, model: str, options: OllamaOptions, *, stream: bool) -> bytes:
-    """Return the body of a request. The same conversation always gives the same bytes, so that servers can cache it."""
-    numbers: dict[str, Any] = {
-        "temperature": options.temperature,
-        "top_p": options.top_p,
-        "num_predict": options.max_tokens,
-    }
-    if options.window is not None:
-        numbers["num_ctx"] = options.window
+    `window` is how many tokens the model shall have room for; None: what the server gives it.
+    """
+    numbers: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "num_predict": max_tokens}
+    if window is not None:
+        numbers["num_ctx"] = window
     body: dict[str, Any] = {
         "model": model,
         "messages": _messages(asked.messages),
@@ -60,21 +53,10 @@ def encode_chat(asked: ShapedRequest, model: str, options: OllamaOptions, *, str
         "shift": False,
     }
     if asked.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-            }
-            for tool in asked.tools
-        ]
+        body["tools"] = [tool_object(tool) for tool in asked.tools]
     if asked.answer_schema is not None:
         body["format"] = asked.answer_schema
-    if options.keep_alive is not None:
-        body["keep_alive"] = options.keep_alive
-    try:
-        return orjson.dumps(body)
-    except TypeError:  # lone surrogates from a tool's output: escaped, as the standard library does
-        return json.dumps(body).encode()
+    return body_of(body)
 
 
 def _messages(messages: Sequence[Message]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import orjson
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.models.found_models import ModelCard, parameters_from
 from agent_fabric.domain.models.messages import ToolDialect
+from agent_fabric.infrastructure.models.wire_values import mapping_of, optional_count, optional_text
 
 DEFAULT_WINDOW = 4_096
 """What Ollama gives a model when nothing says otherwise, on a machine with less than 24 GB of video memory."""
@@ -62,7 +63,9 @@ def read_tags(data: bytes) -> list[ListedModel]:
         ModelAnswerUnusable: it is no list of models.
     """
     return [
-        ListedModel(name, _text(entry.get("digest")), _mapping(entry.get("details")), bool(entry.get("remote_host")))
+        ListedModel(
+            name, optional_text(entry.get("digest")), mapping_of(entry.get("details")), bool(entry.get("remote_host"))
+        )
         for name, entry in _named_models(data)
     ]
 
@@ -73,7 +76,7 @@ def read_running(data: bytes) -> dict[str, int | None]:
     Raises:
         ModelAnswerUnusable: it is no list of models.
     """
-    return {name: _count(entry.get("context_length")) for name, entry in _named_models(data)}
+    return {name: optional_count(entry.get("context_length")) for name, entry in _named_models(data)}
 
 
 def read_show(data: bytes) -> Mapping[str, Any]:
@@ -87,8 +90,8 @@ def read_show(data: bytes) -> Mapping[str, Any]:
 
 def card_of(listed: ListedModel, shown: Mapping[str, Any], loaded_window: int | None) -> ModelCard:
     """Put together what is known of a model; `shown` is empty when the server would not tell."""
-    details = {**listed.details, **_mapping(shown.get("details"))}
-    info = _mapping(shown.get("model_info"))
+    details = {**listed.details, **mapping_of(shown.get("details"))}
+    info = mapping_of(shown.get("model_info"))
     parameters = _parameters(details, info)
     made_for = _context_length(info)
     chats, calls_tools = _abilities(listed.name, details, shown)
@@ -118,7 +121,11 @@ def read_pull(line: bytes) -> PullStep | None:
     part = _object(line)
     if part.get("error"):
         raise PullFailed(str(part["error"])[:500])
-    return PullStep(_text(part.get("status")), _count(part.get("total")) or 0, _count(part.get("completed")) or 0)
+    return PullStep(
+        optional_text(part.get("status")),
+        optional_count(part.get("total")) or 0,
+        optional_count(part.get("completed")) or 0,
+    )
 
 
 class PullFailed(Exception):
@@ -131,33 +138,33 @@ def _abilities(name: str, details: Mapping[str, Any], shown: Mapping[str, Any]) 
     if isinstance(capabilities, list) and capabilities:
         chats = "completion" in capabilities
         return chats, chats and "tools" in capabilities
-    family = _text(details.get("family")).lower()
+    family = optional_text(details.get("family")).lower()
     plain = name.lower()
     chats = family not in _EMBEDDING_FAMILIES and _EMBEDDING_NAMES.search(plain) is None
-    template = _text(shown.get("template"))
+    template = optional_text(shown.get("template"))
     # A template that has a place for tools is how Ollama itself decides.
     tools = ".Tools" in template if template else _TOOL_NAMES.search(plain) is not None
     return chats, chats and tools
 
 
 def _parameters(details: Mapping[str, Any], info: Mapping[str, Any]) -> float | None:
-    named = parameters_from(_text(details.get("parameter_size")))
+    named = parameters_from(optional_text(details.get("parameter_size")))
     if named is not None:
         return named
-    counted = _count(info.get("general.parameter_count"))
+    counted = optional_count(info.get("general.parameter_count"))
     return None if counted is None else counted / 1e9
 
 
 def _context_length(info: Mapping[str, Any]) -> int | None:
-    exact = _count(info.get(f"{_text(info.get('general.architecture'))}.context_length"))
+    exact = optional_count(info.get(f"{optional_text(info.get('general.architecture'))}.context_length"))
     if exact is not None:
         return exact
-    return next((_count(value) for key, value in info.items() if key.endswith(".context_length")), None)
+    return next((optional_count(value) for key, value in info.items() if key.endswith(".context_length")), None)
 
 
 def _served_window(shown: Mapping[str, Any], made_for: int | None, loaded_window: int | None) -> int:
     """Return the window that a request gets which does not ask for one."""
-    pinned = _NUM_CTX.findall(_text(shown.get("parameters")))
+    pinned = _NUM_CTX.findall(optional_text(shown.get("parameters")))
     window = int(pinned[-1]) if pinned else loaded_window or DEFAULT_WINDOW
     return window if made_for is None else min(window, made_for)  # more than it was made for is lowered silently
 
@@ -168,8 +175,8 @@ def _named_models(data: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if "models" not in body or not isinstance(entries, list | None):
         raise _unusable("there is no list of models in it")
     for entry in entries or ():  # older versions write null for an empty list
-        about = _mapping(entry)
-        name = _text(about.get("name")) or _text(about.get("model"))
+        about = mapping_of(entry)
+        name = optional_text(about.get("name")) or optional_text(about.get("model"))
         if name:
             yield name, about
 
@@ -182,18 +189,6 @@ def _object(data: bytes) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise _unusable("not an object")
     return value
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else None
 
 
 def _unusable(why: str) -> ModelAnswerUnusable:

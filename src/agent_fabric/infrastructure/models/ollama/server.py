@@ -11,7 +11,7 @@ import orjson
 
 from agent_fabric.application.ports.llm import Notice, ProgressText
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.domain.errors import ModelAnswerUnusable, ModelError, ModelRefused, ModelUnreachable
+from agent_fabric.domain.errors import ModelAnswerUnusable, ModelError, ModelRefused
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.found_models import ModelCard, find_model
 from agent_fabric.infrastructure.models.model_http import (
@@ -99,13 +99,7 @@ class OllamaServer:
 
     async def reachable(self) -> bool:
         """Return whether anyone answers there; it may be another kind of server."""
-        try:
-            await self._http.get(f"{self.root}/api/version", timeout_s=_QUICK_S)
-        except ModelUnreachable:
-            return False
-        except ModelError:
-            return True
-        return True
+        return await self._http.answers(f"{self.root}/api/version", timeout_s=_QUICK_S)
 
     async def version(self) -> str | None:
         """Return the version of the server; None when no one answers, or it is no Ollama."""

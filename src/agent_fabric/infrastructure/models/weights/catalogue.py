@@ -60,7 +60,6 @@ class CatalogueModel:
     context_window: int
     parameters: float
     dialect: ToolDialect
-    family: str
     mirrors: tuple[Source, ...]
     """Where to get it, in the order to try."""
 
@@ -79,7 +78,6 @@ CATALOGUE: Final[tuple[CatalogueModel, ...]] = (
         context_window=32768,
         parameters=1.5e9,
         dialect=ToolDialect.SCHEMA,
-        family="qwen2",
         mirrors=(
             HubFile(
                 url=f"{_HUB}/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
@@ -103,7 +101,6 @@ CATALOGUE: Final[tuple[CatalogueModel, ...]] = (
         context_window=32768,
         parameters=0.5e9,
         dialect=ToolDialect.SCHEMA,
-        family="qwen2",
         mirrors=(
             HubFile(
                 url=f"{_HUB}/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"

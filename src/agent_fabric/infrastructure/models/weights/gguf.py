@@ -23,12 +23,6 @@ _MAX_TEXT: Final = 64 * 1024
 _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING: Final = 8
 _ARRAY: Final = 9
-_FILE_TYPE_NAMES: Final = (
-    "F32 F16 Q4_0 Q4_1 - - - Q8_0 Q5_0 Q5_1 Q2_K Q3_K_S Q3_K_M Q3_K_L Q4_K_S Q4_K_M Q5_K_S Q5_K_M Q6_K IQ2_XXS "
-    "IQ2_XS Q2_K_S IQ3_XS IQ3_XXS IQ1_S IQ4_NL IQ3_S IQ3_M IQ2_S IQ2_M IQ4_XS IQ1_M BF16 - - - TQ1_0 TQ2_0 "
-    "MXFP4_MOE"
-)
-"""In the order of llama.cpp's numbers; a dash stands for a number that is no longer in use."""
 
 Value = str | int | float | bool
 
@@ -37,20 +31,12 @@ Value = str | int | float | bool
 class GgufInfo:
     """A model file's own words."""
 
-    path: Path
-    size_bytes: int
     architecture: str
-    name: str
-    """Empty when the file does not say."""
     context_length: int | None
     has_chat_template: bool
     """Without one it is a base model: it goes on with a text, but cannot hold a conversation."""
-    size_label: str
-    """Such as `1.5B`, as the file says; empty when it does not."""
     parameters: int
     """Counted from its tensors."""
-    file_type: str
-    """How its numbers are stored, such as `Q4_K_M`; empty when unknown."""
 
 
 class _Malformed(Exception):
@@ -88,7 +74,7 @@ def read_gguf(path: Path) -> GgufInfo:
         if not size:
             raise _Malformed("it is empty")
         with path.open("rb", buffering=0) as file:
-            return _read(_Cursor(file), path, size)
+            return _read(_Cursor(file), size)
     except _Malformed as problem:
         raise ConfigError(
             f"{path} is not a usable GGUF file: {problem}",
@@ -172,7 +158,7 @@ class _Cursor:
         self.take(at - self.at)
 
 
-def _read(cursor: _Cursor, path: Path, size: int) -> GgufInfo:
+def _read(cursor: _Cursor, size: int) -> GgufInfo:
     if size < len(_MAGIC) or cursor.raw(len(_MAGIC)) != _MAGIC:
         raise _Malformed("it does not begin with the letters GGUF")
     version = cursor.count("I")
@@ -195,15 +181,10 @@ def _read(cursor: _Cursor, path: Path, size: int) -> GgufInfo:
         raise _Malformed("it ends before its last tensor; the download was probably cut off")
     window = said.get(f"{architecture}.context_length")
     return GgufInfo(
-        path=path,
-        size_bytes=size,
         architecture=architecture,
-        name=_text(said, "general.name"),
         context_length=window if isinstance(window, int) and window > 0 else None,
         has_chat_template=bool(_text(said, "tokenizer.chat_template")),
-        size_label=_text(said, "general.size_label"),
         parameters=parameters,
-        file_type=_file_type(said.get("general.file_type")),
     )
 
 
@@ -227,8 +208,3 @@ def _tensors(cursor: _Cursor, count: int) -> tuple[int, int]:
 def _text(said: dict[str, Value], key: str) -> str:
     value = said.get(key, "")
     return value if isinstance(value, str) else ""
-
-
-def _file_type(number: Value | None) -> str:
-    names = _FILE_TYPE_NAMES.split()
-    return names[number].strip("-") if isinstance(number, int) and 0 <= number < len(names) else ""

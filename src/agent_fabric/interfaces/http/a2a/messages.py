@@ -28,9 +28,8 @@ from agent_fabric.interfaces.http.a2a.standing import context_of
 from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_answers, who_asks
 from agent_fabric.interfaces.http.openai.answers import is_told_whole, told
-from agent_fabric.interfaces.http.openai.job import Job, with_visibility
+from agent_fabric.interfaces.http.openai.job import Job, with_quotes, with_visibility
 from agent_fabric.interfaces.http.openai.models import CHOOSES, Models, model_of, right_for
-from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.runs.starting import resume_for, start_for
 from agent_fabric.interfaces.http.views import RunView, look_at
 from agent_fabric.interfaces.views.approvals import filled_in

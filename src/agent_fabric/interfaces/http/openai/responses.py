@@ -24,9 +24,8 @@ from agent_fabric.interfaces.http.locks import must_be_allowed, who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, describe_result
 from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
-from agent_fabric.interfaces.http.openai.job import Job, Jobs, with_visibility
+from agent_fabric.interfaces.http.openai.job import Job, Jobs, with_quotes, with_visibility
 from agent_fabric.interfaces.http.openai.models import Models, model_of, right_for
-from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.openai.schemas import (
     OWN_TOOLS,
     Content,

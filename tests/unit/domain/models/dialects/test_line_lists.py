@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.dialects.answer_parser import parse_answer
-from agent_fabric.domain.models.dialects.line_lists import as_lines, join_lines
+from agent_fabric.domain.models.dialects.answer_schema import as_lines, join_lines
 from agent_fabric.domain.models.dialects.request_shape import shape_request
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, ToolDialect
 from agent_fabric.infrastructure.tools.files import WRITE_FILE

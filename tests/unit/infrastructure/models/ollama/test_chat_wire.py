@@ -2,6 +2,7 @@
 
 import json
 import random
+from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
@@ -11,7 +12,7 @@ from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.dialects.request_shape import shape_request
 from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest, ToolDialect, Usage
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
-from agent_fabric.infrastructure.models.ollama.chat_wire import OllamaOptions, StreamedChat, encode_chat, parse_chat
+from agent_fabric.infrastructure.models.ollama.chat_wire import StreamedChat, encode_chat, parse_chat
 from agent_fabric.testing.scripted_answers import Call, Calls, Empty, Say
 from standins.ollama_wire import native_lines
 
@@ -21,7 +22,7 @@ LOOK = ToolSpec(
     parameters={"type": "object", "properties": {"at": {"type": "string"}}},
     effect=Effect.READS,
 )
-OPTIONS = OllamaOptions(temperature=0.1, top_p=0.9, max_tokens=64, window=8192)
+OPTIONS: dict[str, Any] = {"temperature": 0.1, "top_p": 0.9, "max_tokens": 64, "window": 8192}
 CONVERSATION = (
     Message(Role.SYSTEM, "You look."),
     Message(Role.USER, "Look at it."),
@@ -30,9 +31,9 @@ CONVERSATION = (
 )
 
 
-def sent(dialect: ToolDialect = ToolDialect.NATIVE, options: OllamaOptions = OPTIONS) -> dict[str, object]:
+def sent(dialect: ToolDialect = ToolDialect.NATIVE, options: dict[str, Any] = OPTIONS) -> dict[str, object]:
     body: dict[str, object] = json.loads(
-        encode_chat(shape_request(dialect, CONVERSATION, [LOOK]), "m", options, stream=False)
+        encode_chat(shape_request(dialect, CONVERSATION, [LOOK]), "m", **options, stream=False)
     )
     return body
 
@@ -72,28 +73,28 @@ def test_request_sets_the_window_and_gives_arguments_as_objects() -> None:
 
 def test_schema_dialect_holds_the_answer_to_a_schema() -> None:
     shaped = shape_request(ToolDialect.SCHEMA, CONVERSATION, [LOOK], must_call="look")
-    body = json.loads(encode_chat(shaped, "m", OPTIONS, stream=False))
+    body = json.loads(encode_chat(shaped, "m", **OPTIONS, stream=False))
     assert shaped.answer_schema is not None
     assert body["format"] == shaped.answer_schema
     assert "tools" not in body
 
 
 def test_window_and_loading_time_are_left_to_the_server_unless_they_are_set() -> None:
-    body = sent(options=OllamaOptions(temperature=0, top_p=1, max_tokens=1, window=None))
+    body = sent(options={"temperature": 0, "top_p": 1, "max_tokens": 1, "window": None})
     assert body["options"] == {"temperature": 0, "top_p": 1, "num_predict": 1}
     assert "keep_alive" not in body
-    kept = sent(options=OllamaOptions(temperature=0, top_p=1, max_tokens=1, window=None, keep_alive="10m"))
-    assert kept["keep_alive"] == "10m"
 
 
 def test_arguments_that_are_no_object_are_kept_where_the_model_sees_them() -> None:
     call = Message(Role.ASSISTANT, "", (ToolCallRequest(CallId("c"), "look", '{"at": '),))
-    body = json.loads(encode_chat(shape_request(ToolDialect.NATIVE, [call], []), "m", OPTIONS, stream=True))
+    body = json.loads(encode_chat(shape_request(ToolDialect.NATIVE, [call], []), "m", **OPTIONS, stream=True))
     assert body["messages"][0]["tool_calls"][0]["function"]["arguments"] == {"unreadable": '{"at": '}
 
 
 def test_half_a_character_can_be_sent() -> None:
-    data = encode_chat(shape_request(ToolDialect.NATIVE, [Message(Role.USER, "\ud83d")], []), "m", OPTIONS, stream=True)
+    data = encode_chat(
+        shape_request(ToolDialect.NATIVE, [Message(Role.USER, "\ud83d")], []), "m", **OPTIONS, stream=True
+    )
     assert b"\\ud83d" in data
 
 

@@ -50,8 +50,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_file_tells_its_kind_window_name_size_and_whether_it_can_chat(file: Path) -> None:
     file.write_bytes(gguf(*PAIRS))
     info = read_gguf(file)
-    assert (info.architecture, info.name, info.context_length) == ("llama", "Tiny", 4096)
-    assert (info.size_label, info.parameters, info.file_type) == ("30K", 30_000, "Q4_K_M")
+    assert (info.architecture, info.context_length, info.parameters) == ("llama", 4096, 30_000)
     assert info.has_chat_template
     assert info.size_bytes == file.stat().st_size
 
@@ -59,7 +58,7 @@ def test_a_file_tells_its_kind_window_name_size_and_whether_it_can_chat(file: Pa
 def test_what_a_file_does_not_say_is_left_open(file: Path) -> None:
     file.write_bytes(gguf(PAIRS[0], tensors=b"", count=0))
     info = read_gguf(file)
-    assert (info.name, info.context_length, info.size_label, info.file_type) == ("", None, "", "")
+    assert info.context_length is None
     assert not info.has_chat_template
 
 
