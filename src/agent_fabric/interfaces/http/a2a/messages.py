@@ -27,7 +27,7 @@ from agent_fabric.interfaces.http.a2a.replies import Reply, reply_in, says_go_on
 from agent_fabric.interfaces.http.a2a.standing import context_of
 from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_answers, who_asks
-from agent_fabric.interfaces.http.openai.answers import is_told_whole, told
+from agent_fabric.interfaces.http.openai.answers import describe_result, is_told_whole
 from agent_fabric.interfaces.http.openai.job import Job, with_quotes, with_visibility
 from agent_fabric.interfaces.http.openai.models import CHOOSES, Models, model_of, right_for
 from agent_fabric.interfaces.http.runs.starting import resume_for, start_for
@@ -155,7 +155,7 @@ class Messages:
         """Return a conversation up to a run, and what came of that."""
         turns, result = turns_of(before.prompt), before.result
         if result.status.settled:
-            said = (await told(self.fabric, result)).text or (result.error.message if result.error else "")
+            said = (await describe_result(self.fabric, result)).text or (result.error.message if result.error else "")
             turns.append(Turn("assistant", said))
         return tuple(turn for turn in turns if turn.text.strip())
 
@@ -185,7 +185,7 @@ class Messages:
     async def _answer(self, request: Request, view: RunView, reply: Reply) -> Job:
         """Answer what a run asks, and continue it."""
         run_id = view.result.run_id
-        card = await self._asked(reply, (await told(self.fabric, view.result)).approvals)
+        card = await self._asked(reply, (await describe_result(self.fabric, view.result)).approvals)
         args = filled_in(card, reply.args) if reply.decision is Decision.APPROVE else reply.args
         by = await who_answers(request)
         if reply.decision is Decision.APPROVE and args is None and not reply.binding and not is_told_whole(card):

@@ -13,7 +13,7 @@ from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.interfaces.http.a2a.error_shape import sentences
 from agent_fabric.interfaces.http.a2a.objects import Shown
 from agent_fabric.interfaces.http.a2a.replies import HOW
-from agent_fabric.interfaces.http.openai.answers import Told, told
+from agent_fabric.interfaces.http.openai.answers import Told, describe_result
 from agent_fabric.interfaces.http.openai.models import model_of
 from agent_fabric.interfaces.http.views import RunView, look_at
 from agent_fabric.wire.approvals import APPROVAL
@@ -74,7 +74,7 @@ async def standing(fabric: ServerFabric, run_id: RunId, result: RunResult | None
         RunNotFound: there is no such run.
     """
     view = await look_at(fabric, run_id)
-    known = await told(fabric, view.result if result is None else result)
+    known = await describe_result(fabric, view.result if result is None else result)
     cards = [await fabric.records.approvals.find(each) for each in known.approvals]
     return told_as(opening(view), known, at=view.updated_at, asked=[APPROVAL.dump(card) for card in cards])
 
