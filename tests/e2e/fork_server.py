@@ -39,7 +39,6 @@ _IMPORTED_LATE = (
     "agent_fabric.bootstrap.server",
     "agent_fabric.domain.policy.injection.scan",
     "agent_fabric.domain.policy.defaults",
-    "agent_fabric.domain.policy.listed",
     "agent_fabric.domain.policy.outward",
     "agent_fabric.domain.evidence.python_suites",
     "agent_fabric.domain.evidence.suite_strength",
