@@ -22,7 +22,7 @@ from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile, Task
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
-from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor
+from agent_fabric.infrastructure.automation.sensors import FileChangeSensor
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus
 from agent_fabric.infrastructure.observability.operations_log import operations_log

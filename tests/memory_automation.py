@@ -10,11 +10,13 @@ from agent_fabric.application.ports.automation import (
     DueLook,
     DueSchedule,
     NewFiring,
+    NewNoticed,
+    Noticed,
     OpenRun,
     ScheduleQuery,
+    SensorState,
     Turn,
 )
-from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorState
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.automation.firing import AskedPerson, Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription

@@ -19,10 +19,9 @@ from agent_fabric.application.ports.memory import MemoryStore
 from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.channels.deliveries import Part
 from agent_fabric.domain.chat.sessions import ChatMessage, Session
-from agent_fabric.domain.fleet.commands import NodeCommand
+from agent_fabric.domain.fleet.commands import NodeCommand, RelayedCall
 from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.plans import Plan
-from agent_fabric.domain.fleet.relayed_calls import RelayedCall
 from agent_fabric.domain.identity.accounts import ApiKey, User
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.infrastructure.persistence.audit.act_log import SqlActLog

@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.application.ports.automation import DeadLetter, LetterKind, NewFiring, ScheduleQuery, Turn
+from agent_fabric.application.ports.automation import (
+    DeadLetter,
+    LetterKind,
+    NewFiring,
+    NewNoticed,
+    Noticed,
+    ScheduleQuery,
+    Turn,
+)
 from agent_fabric.application.ports.runs import NewRun
-from agent_fabric.application.ports.sensors import NewNoticed, Noticed
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested

@@ -8,10 +8,9 @@ import pytest
 from agent_fabric.application.ports.fleet import SeenNode
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.errors import NameTaken
-from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
+from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand, RelayedCall
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
 from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlannedCall, PlanStatus
-from agent_fabric.domain.fleet.relayed_calls import RelayedCall
 
 INVITE = Invite(
     id="i1",

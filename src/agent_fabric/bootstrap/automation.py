@@ -14,16 +14,14 @@ from agent_fabric.application.automation.backfill_schedule import BackfillSchedu
 from agent_fabric.application.automation.explain_schedule import ExplainSchedule
 from agent_fabric.application.automation.fire_schedules import LOOK_EVERY_S, FireSchedules
 from agent_fabric.application.automation.import_crontab import ImportCrontab
-from agent_fabric.application.automation.make_tasks import ScheduledTasks, TriggeredTasks
+from agent_fabric.application.automation.make_tasks import NarrowToOwner, ScheduledTasks, TriggeredTasks
 from agent_fabric.application.automation.manage_schedules import ManageSchedules
-from agent_fabric.application.automation.owner_rights import NarrowToOwner
 from agent_fabric.application.automation.rearm_intervals import RearmIntervals
 from agent_fabric.application.automation.receive_delivery import DeliverySource, ReceiveDelivery
 from agent_fabric.application.automation.replay_letter import BusLetters, ReplayTrigger, SettleLetters
 from agent_fabric.application.automation.send_messages import SendMessages
 from agent_fabric.application.automation.watch_sensors import WatchSensors
-from agent_fabric.application.channels.notify_user import NotifyUser
-from agent_fabric.application.channels.tell_waiting import TellWaiting
+from agent_fabric.application.channels.notify_user import NotifyUser, TellWaiting
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports import pending_work
 from agent_fabric.application.ports import wake_ups as wake_ups_port
@@ -50,13 +48,12 @@ from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
+from agent_fabric.infrastructure.automation.sensors import open_sensor
 from agent_fabric.infrastructure.automation.message_sender import GuardedSender
-from agent_fabric.infrastructure.automation.open_sensor import open_sensor
 from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus, InProcessDurableBus, fits
-from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S, watched_pause
-from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import HintedPause
+from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S, HintedPause, watched_pause
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.infrastructure.workflows.command_files import CommandFiles

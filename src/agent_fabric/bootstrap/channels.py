@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
-from agent_fabric.application.channels.deliver_parts import DeliverParts
+from agent_fabric.application.channels.deliver_parts import DeliverParts, TellUndelivered
 from agent_fabric.application.channels.handle_inbound import HandleInbound
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.notify_user import NotifyUser
@@ -22,7 +22,6 @@ from agent_fabric.application.channels.relay_answers import RelayAnswers
 from agent_fabric.application.channels.run_channel import RunChannel
 from agent_fabric.application.channels.send_cards import SendCards
 from agent_fabric.application.channels.send_files import SendFiles
-from agent_fabric.application.channels.tell_undelivered import TellUndelivered
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.fleet.machine_calls import Machine
 from agent_fabric.application.ports.bus import Bus

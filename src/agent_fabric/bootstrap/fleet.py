@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agent_fabric.application.channels.notify_user import NotifyUser
-from agent_fabric.application.channels.tell_plan_owner import TellPlanOwner
+from agent_fabric.application.channels.notify_user import NotifyUser, TellPlanOwner
 from agent_fabric.application.cluster.require_keys import HUB, fingerprint, require_keys
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.fleet.apply_plan import ApplyPlan, FreezePlan
@@ -16,16 +15,14 @@ from agent_fabric.application.fleet.ask_with_run import AskWithRun
 from agent_fabric.application.fleet.call_nodes import CallNodes
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand
 from agent_fabric.application.fleet.enrol_node import InviteNode, JoinNode
-from agent_fabric.application.fleet.find_node_work import FindNodeWork
 from agent_fabric.application.fleet.hub import Hub
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.operate_nodes import OperateNodes
-from agent_fabric.application.fleet.remote_tools import RemoteTools
+from agent_fabric.application.fleet.remote_tools import RemoteTools, SettleCommands
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.fleet.roll_out_plan import RollOutPlan
 from agent_fabric.application.fleet.run_on_nodes import RunOnNodes
-from agent_fabric.application.fleet.settle_commands import SettleCommands
-from agent_fabric.application.fleet.track_presence import TrackPresence
+from agent_fabric.application.fleet.track_presence import FindNodeWork, TrackPresence
 from agent_fabric.application.fleet.verify_node_audit import NodeAudit, VerifyNodeAudit
 from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.application.ports.pending_work import COMMANDS, PLANS

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.audit.collect_garbage import ApplyRetention
 from agent_fabric.application.automation.receive_delivery import ReceiveDelivery
-from agent_fabric.application.channels.notify_user import NotifyUser
-from agent_fabric.application.channels.post_alerts import AlertUsers
+from agent_fabric.application.channels.notify_user import AlertUsers, NotifyUser
 from agent_fabric.application.channels.say_in_sessions import SayInSessions
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.observability.change_settings import StoredSettings
@@ -81,8 +80,13 @@ from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.backup.make import Backup
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.cluster.bus.outgoing import OutgoingMessages
-from agent_fabric.infrastructure.cluster.wake_ups.choose import delta_pokes, log_pokes, open_wake_ups, watched_pause
-from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import HintedPause
+from agent_fabric.infrastructure.cluster.wake_ups.choose import (
+    HintedPause,
+    delta_pokes,
+    log_pokes,
+    open_wake_ups,
+    watched_pause,
+)
 from agent_fabric.infrastructure.cluster.wake_ups.pokes import DeltaPokes
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.models import openai_compatible  # noqa: F401 - now, not during the first request

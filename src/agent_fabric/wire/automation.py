@@ -6,9 +6,7 @@ from typing import Annotated, Any, NamedTuple
 from agent_fabric.application.automation.backfill_schedule import Backfilled, Withdrawn
 from agent_fabric.application.automation.explain_schedule import PlannedFiring
 from agent_fabric.application.automation.import_crontab import CrontabImport, ImportedJob
-from agent_fabric.application.ports.automation import DeadLetter
-from agent_fabric.application.ports.sensors import Noticed
-from agent_fabric.application.ports.subscriptions import SendOutcome
+from agent_fabric.application.ports.automation import DeadLetter, Noticed, SendOutcome
 from agent_fabric.domain.automation.crontab import CrontabProblem
 from agent_fabric.domain.automation.firing import AskedPerson, Firing
 from agent_fabric.domain.automation.outgoing import Subscription

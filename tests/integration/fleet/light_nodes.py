@@ -24,9 +24,8 @@ from typing import Any
 import httpx2
 
 from agent_fabric.application.fleet.json_rpc import RpcPeer
-from agent_fabric.domain.fleet.handshake import node_message
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
-from agent_fabric.domain.fleet.protocol import SOCKET_PATH, Method
+from agent_fabric.domain.fleet.protocol import SOCKET_PATH, Method, node_message
 from agent_fabric.infrastructure.fleet.signing import SigningKey
 from agent_fabric.infrastructure.node.websocket import WebSocket
 

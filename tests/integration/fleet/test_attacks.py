@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed, RpcPeer
-from agent_fabric.domain.fleet.handshake import node_message
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
-from agent_fabric.domain.fleet.protocol import SOCKET_PATH, Method, RpcCode
+from agent_fabric.domain.fleet.protocol import SOCKET_PATH, Method, RpcCode, node_message
 from agent_fabric.infrastructure.fleet.signing import SigningKey
 from agent_fabric.infrastructure.node.websocket import ConnectionEnded, WebSocket
 from integration.fleet.machines import until_settled, until_status

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from agent_fabric.application.automation.send_messages import SendMessages
+from agent_fabric.application.ports.automation import SendOutcome
 from agent_fabric.application.ports.bus import BusMessage
-from agent_fabric.application.ports.subscriptions import SendOutcome
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.automation.outgoing import RETRIES_S, Subscription, signed_headers
 from agent_fabric.testing.fakes import FrozenClock, MemoryRuns

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.automation.sensing import Happening, Look
-from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor
+from agent_fabric.infrastructure.automation.sensors import FileChangeSensor
 from agent_fabric.infrastructure.packs import plugins
 from integration.http.served import PATIENCE_S, Served, served
 from integration.http.test_schedules import until

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_fabric.application.automation.watch_sensors import ArmedSensor, WatchSensors
-from agent_fabric.application.ports.automation import AutomationStore, ReadCron, ScheduleQuery
+from agent_fabric.application.ports.automation import AutomationStore, ReadCron, ScheduleQuery, Sensor
 from agent_fabric.application.ports.bus import DurableBus
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.sensors import Sensor
 from agent_fabric.config.schema.automation import SensorConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.approvals.answers import OnDoubt

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from agent_fabric.application.automation.backfill_schedule import runs_at_once
-from agent_fabric.application.automation.open_runs import failures_after
 from agent_fabric.application.ports.automation import (
     AutomationStore,
     Begin,
@@ -44,6 +43,7 @@ from agent_fabric.domain.automation.why import HEARTBEAT_S
 from agent_fabric.domain.errors import FabricError, ScheduleNotFound, StoreUnavailable, TooManyRequests
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus
 
 LOOK_EVERY_S = 0.5
 """How often firings that wait are looked at, and a store that failed is tried again."""
@@ -439,3 +439,13 @@ def _letter(schedule: Schedule, due: float, reason: str, now: float) -> DeadLett
     return DeadLetter(
         id=letter_id, kind=LetterKind.TRIGGER, source=schedule.name, reason=reason, payload=payload, created_at=now
     )
+
+
+def failures_after(failures: int, over: Sequence[OpenRun]) -> int:
+    """Return how many runs have failed in a row, after those that have ended since."""
+    for run in sorted(over, key=lambda each: each.due_at):
+        if run.status is RunStatus.FAILED:
+            failures += 1
+        elif run.status is RunStatus.COMPLETED:
+            failures = 0
+    return failures

@@ -1,28 +1,73 @@
 """What runs are asked to do that a schedule, a delivery or a sensor starts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, assert_never
 
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
-from agent_fabric.application.automation.owner_rights import OwnerRights
-from agent_fabric.application.automation.retryable_tasks import require_retryable
 from agent_fabric.application.fleet.fleet_policy import NODE_RUN
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.identity import ApiKeyRepository, UserRepository
 from agent_fabric.application.ports.workflows import DefinitionCatalogue, SoundWorkflow
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.workflows.step_tasks import StepTasks
 from agent_fabric.domain.agents.definition import agent_from
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.schedule import Schedule, TargetKind
-from agent_fabric.domain.errors import ConfigError, DefinitionNotFound, NodeNotFound
+from agent_fabric.domain.errors import ConfigError, DefinitionNotFound, Forbidden, NodeNotFound
 from agent_fabric.domain.fleet.node_tools import RUN_COMMAND
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
+from agent_fabric.domain.identity.principals import AnyScope, Kind, Principal, Scope, known_scopes, narrow_scopes, widen
 from agent_fabric.domain.runs.task import Priority, RunCaps, Task
-from agent_fabric.domain.workflows.definition import definition_from
+from agent_fabric.domain.workflows.definition import BuiltIn, definition_from
+from agent_fabric.domain.workflows.plan import Plan, StepKind
+
+OwnerRights = Callable[[Schedule], Awaitable[Schedule]]
+"""Returns a schedule with the rights that its owner has now.
+
+Raises:
+    Forbidden: they have none any more.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowToOwner:
+    """Use case: carry out a schedule with the rights that its owner showed for it, as far as they still have them."""
+
+    users: UserRepository
+    keys: ApiKeyRepository
+    clock: Clock
+
+    async def __call__(self, schedule: Schedule) -> Schedule:
+        """Return the schedule with the rights that count now.
+
+        Raises:
+            Forbidden: its owner is disabled or removed, or is a key that is revoked or has expired.
+        """
+        kind, _, name = schedule.owner.partition(":")
+        if kind not in {Kind.USER, Kind.KEY}:
+            return schedule
+        has = await (self._of_user(name) if kind == Kind.USER else self._of_key(name))
+        if has is None:
+            raise Forbidden(
+                f"{schedule.owner}, whose schedule it is, may do nothing here any more",
+                hint="Remove the schedule, or let someone else make it.",
+            )
+        rights = narrow_scopes(known_scopes(schedule.user_scopes), has)
+        return replace(schedule, user_scopes=tuple(sorted(rights)))
+
+    async def _of_user(self, name: str) -> frozenset[AnyScope] | None:
+        user = await self.users.find(name)
+        return None if user is None or user.disabled else user.scopes
+
+    async def _of_key(self, name: str) -> frozenset[AnyScope] | None:
+        now = self.clock.now()
+        live = [key for key in await self.keys.list() if key.name == name and key.is_live(now)]
+        return widen(live[0].scopes) if live else None
+
 
 _NODE_RUN: Final = {
     "name": "node-run",
@@ -197,3 +242,41 @@ class TriggeredTasks:
         frozen = replace(task.workflow, untrusted=(source,), private=private)
         task = replace(task.asked_by(sender), workflow=frozen)
         return task if self.caps is None else replace(task, budget=self.caps.lower(task.budget))
+
+
+def require_retryable(task: Task) -> None:
+    """Check that nothing of a task would need a person after a crash.
+
+    Raises:
+        ConfigError: it is no workflow, or has steps that are not idempotent.
+    """
+    if task.workflow is None:
+        raise ConfigError(
+            "on_doubt: retry is for workflows whose steps are idempotent; an agent decides by itself what it calls",
+            hint="Use on_doubt: skip or ask, or let a workflow do it.",
+        )
+    called = task.workflow.workflows
+    steps = [*_not_idempotent(task.workflow.definition, called)]
+    if steps:
+        raise ConfigError(
+            f"on_doubt: retry needs steps that are idempotent, and these are not: {', '.join(steps[:10])}",
+            hint="Write `idempotent: true` in each step that may happen twice, or use on_doubt: skip or ask.",
+        )
+
+
+def _not_idempotent(plain: Mapping[str, Any], called: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Return the steps of a workflow, and of those that it calls, about which a person would be asked."""
+    plans, seen = [("", plain)], set[str]()
+    while plans:
+        prefix, each = plans.pop()
+        for step, node in Plan(definition_from(each)).nodes.items():
+            name = f"{prefix}{step}"
+            if node.kind is StepKind.TOOL and not node.is_idempotent:
+                yield name
+            elif node.step.action == BuiltIn.INVOKE_AGENT:
+                yield f"{name} (an agent)"
+            elif node.step.action == BuiltIn.WORKFLOW and node.step.workflow not in called:
+                yield f"{name} (a workflow)"
+            elif node.step.action == BuiltIn.WORKFLOW and node.step.workflow not in seen:
+                seen.add(node.step.workflow)
+                plans.append((f"{name}/", called[node.step.workflow]))

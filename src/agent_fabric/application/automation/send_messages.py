@@ -7,11 +7,18 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_fabric.application.ports.automation import DeadLetter, DeadLetters, LetterKind
+from agent_fabric.application.ports.automation import (
+    DeadLetter,
+    DeadLetters,
+    LetterKind,
+    MessageSender,
+    OutgoingQueue,
+    SendOutcome,
+    SubscriptionStore,
+)
 from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.application.ports.subscriptions import MessageSender, OutgoingQueue, SendOutcome, SubscriptionStore
 from agent_fabric.domain.automation.outgoing import (
     BOTH_SECRETS_S,
     DISABLED_AFTER_S,

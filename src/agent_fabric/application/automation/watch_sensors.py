@@ -6,10 +6,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.application.ports.automation import Begin, DeadLetter, FirstEvent, LetterKind
+from agent_fabric.application.ports.automation import (
+    Begin,
+    DeadLetter,
+    FirstEvent,
+    LetterKind,
+    NewNoticed,
+    Noticed,
+    Sensor,
+    SensorState,
+    SensorStore,
+)
 from agent_fabric.application.ports.bus import Bus, BusMessage
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.sensors import NewNoticed, Noticed, Sensor, SensorState, SensorStore
 from agent_fabric.domain.automation.sensing import MAX_DEPTH, Happening, Look, run_of_happening
 from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.domain.ids import RunId

@@ -5,19 +5,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from agent_fabric.application.channels.replies import plain_part
-from agent_fabric.application.channels.tell_undelivered import TellUndelivered
 from agent_fabric.application.ports.channels import (
     SUBJECT,
+    UNDELIVERED,
+    Alert,
     Channel,
     ChannelOutbox,
     DeliveryHistory,
     RunDocuments,
     Tell,
+    alert_nobody,
     tell_nobody,
 )
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import (
     DOUBT_NOTE,
+    WINDOW_CLOSED,
     Accepted,
     AnswerLost,
     DeliveryStatus,
@@ -35,6 +38,33 @@ from agent_fabric.domain.channels.files import MAX_FILE_OUT, Document
 from agent_fabric.domain.channels.pacing import Pacer
 from agent_fabric.domain.errors import FabricError, RunFilesWithheld, StoreUnavailable
 from agent_fabric.domain.ids import RunId
+
+DAY_S = 86_400.0
+KNOCK = "There is a message for you. Write something to get it."
+
+
+@dataclass(frozen=True, slots=True)
+class TellUndelivered:
+    """Use case: knock where only a template is let through, and raise an alert where no one can be told.
+
+    A knock goes to a chat once a day. What waits behind it goes out by itself when the person writes.
+    """
+
+    outbox: ChannelOutbox
+    clock: Clock
+    alert: Alert = alert_nobody
+
+    async def __call__(self, part: Part, settlement: Settlement) -> None:
+        """Do what follows from a part that was settled."""
+        if settlement.status not in (DeliveryStatus.FAILED, DeliveryStatus.EXPIRED) or part.is_preview:
+            return
+        if settlement.problem == WINDOW_CLOSED and not part.is_knock:
+            now = self.clock.now()
+            knock = plain_part(f"knock:{part.place.key}", part.place, KNOCK, at=now, seq=int(now // DAY_S))
+            await self.outbox.put([replace(knock, facts={"knock": True})])
+        else:
+            self.alert(UNDELIVERED)
+
 
 MIN_PAUSE_S = 0.01
 AT_ONCE = 20

@@ -7,12 +7,12 @@ from typing import assert_never
 
 from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
+from agent_fabric.application.channels.deliver_parts import TellUndelivered
+from agent_fabric.application.channels.manage_deliveries import is_worth_sending
 from agent_fabric.application.channels.manage_people import ManagePeople
-from agent_fabric.application.channels.open_questions import is_worth_sending
 from agent_fabric.application.channels.receive_files import ReceiveFiles
 from agent_fabric.application.channels.replies import DO_IT, LEAVE_IT, interrupted_source, plain_part, reply_source
 from agent_fabric.application.channels.send_files import SendFiles
-from agent_fabric.application.channels.tell_undelivered import TellUndelivered
 from agent_fabric.application.chat.send_message import SendMessage
 from agent_fabric.application.ports.channels import SUBJECT, Channel, ChannelStore, PendingTurn, Tell, tell_nobody
 from agent_fabric.application.ports.chat import MessageQueue

@@ -4,14 +4,25 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent_fabric.application.channels.open_questions import is_worth_sending
 from agent_fabric.application.channels.replies import plain_part
-from agent_fabric.application.ports.approvals import ApprovalRepository
+from agent_fabric.application.ports.approvals import ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part
-from agent_fabric.domain.errors import ChannelNotFound, Forbidden, InvalidInputs
+from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, PartKind
+from agent_fabric.domain.errors import ApprovalNotFound, ChannelNotFound, Forbidden, InvalidInputs
 from agent_fabric.domain.identity.principals import Principal, Scope
+
+
+async def is_worth_sending(part: Part, approvals: ApprovalRepository) -> bool:
+    """Tell whether a part may go again; a card only as long as no one has answered it."""
+    if part.kind is not PartKind.CARD:
+        return True
+    try:
+        asked = await approvals.find(str(part.facts.get("approval_id", "")))
+    except ApprovalNotFound:
+        return False
+    return asked.status is ApprovalStatus.PENDING
+
 
 LIMIT = 1_000
 

@@ -1,21 +1,27 @@
 """Tells users of things where they want to be told: on channels and over webhooks, but not in their quiet hours."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from agent_fabric.application.channels.replies import rendered_parts
+from agent_fabric.application.ports.alerts import AlertPost
+from agent_fabric.application.ports.approvals import ApprovalRepository
+from agent_fabric.application.ports.automation import FiringOverview, OutgoingQueue, ScheduleRepository
 from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import UserRepository
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.application.ports.subscriptions import OutgoingQueue
+from agent_fabric.domain.approvals.answers import Question
+from agent_fabric.domain.automation.firing import AskedPerson
 from agent_fabric.domain.automation.outgoing import OutgoingMessage
 from agent_fabric.domain.channels.deliveries import Part
 from agent_fabric.domain.channels.notices import Notice, NoticeKind, NotifyPreference
 from agent_fabric.domain.channels.pairing import Person, is_still
 from agent_fabric.domain.channels.rendering import rendering_of
-from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound
+from agent_fabric.domain.errors import AccountNotFound, ApprovalNotFound, ChannelNotFound, FabricError, ScheduleNotFound
+from agent_fabric.domain.fleet.plans import Plan
+from agent_fabric.domain.observability.alerts import USER, Severity
 
 SUBJECT = "agent33.notify"
 
@@ -90,3 +96,109 @@ def _goes_to(notice: Notice, wanted: NotifyPreference, person: Person) -> bool:
     if notice.channel:
         return person.sender.channel == notice.channel
     return wanted.wants(notice.kind, person.sender.channel)
+
+
+@dataclass(frozen=True, slots=True)
+class TellPlanOwner:
+    """Use case: tell the owner of a plan how it stands, where they want to be told; the same standing once."""
+
+    notify: NotifyUser
+
+    async def __call__(self, plan: Plan) -> None:
+        """Tell it."""
+        notice = Notice(
+            source=f"plan:{plan.id}:{plan.status}:{plan.updated_at:.3f}",
+            kind=NoticeKind.ALERT,
+            text=f"Plan **{plan.name}** is {plan.status}: {plan.note}\n\n`fabric fleet show {plan.id}`",
+            facts={"plan_id": plan.id, "status": plan.status.value, "note": plan.note, "skipped": list(plan.skipped)},
+        )
+        try:
+            await self.notify(plan.created_by, notice)
+        except AccountNotFound:  # made with a key, or on this machine: the alert tells the others
+            return
+
+
+@dataclass(slots=True)
+class AlertUsers:
+    """AlertPost that knows users, before another one that knows addresses."""
+
+    inner: AlertPost
+    notify: NotifyUser | None = None
+    """None until the store is open; nothing is posted before."""
+
+    async def post(self, address: str, message: Mapping[str, Any]) -> None:
+        if not address.startswith(USER):
+            await self.inner.post(address, message)
+            return
+        assert self.notify is not None, "nothing is sent before the server runs"
+        try:
+            await self.notify(address.removeprefix(USER), _notice(message))
+        except AccountNotFound as problem:
+            raise ValueError(problem.message) from None
+        except FabricError as problem:
+            raise ConnectionError(problem.message) from None
+
+
+def _notice(message: Mapping[str, Any]) -> Notice:
+    name, status = message["alert"], message["status"]
+    value = message.get("value")
+    told = f"{message['when']}" + (f", it is {value:g}" if isinstance(value, int | float) else "")
+    about = f"\n\n{message['about']}" if "about" in message else ""
+    run = f"\n\nRun {message['run_id']}" if "run_id" in message else ""
+    return Notice(
+        source=f"alert:{name}:{status}:{message['at']:.3f}",
+        kind=NoticeKind.ALERT,
+        text=f"**{name}** is {status} ({message['severity']}): {told}{about}{run}",
+        is_urgent=message["severity"] == Severity.CRITICAL,
+        facts=dict(message),
+    )
+
+
+WAITS_EVENT = "schedule_waits"
+
+
+@dataclass(slots=True)
+class TellWaiting:
+    """Use case: say once of each run that a crash has cut off that its schedule waits for a person.
+
+    What a run asks in the course of its work needs no more than its card. This is a question that no one expects.
+    """
+
+    overview: FiringOverview
+    approvals: ApprovalRepository
+    schedules: ScheduleRepository
+    notify: NotifyUser
+    alert: Callable[[str, str], None]
+    _told: set[str] = field(default_factory=set)
+    """Questions that this process has told of, as long as they are open."""
+
+    async def __call__(self) -> None:
+        """Look once."""
+        asked = await self.overview.asked()
+        self._told.intersection_update(each.approval_id for each in asked.values())
+        for name, each in asked.items():
+            if each.approval_id not in self._told:
+                await self._tell(name, each)
+                self._told.add(each.approval_id)
+
+    async def _tell(self, name: str, asked: AskedPerson) -> None:
+        try:
+            card = await self.approvals.find(asked.approval_id)
+            schedule = await self.schedules.find(name)
+        except (ApprovalNotFound, ScheduleNotFound):  # gone since
+            return
+        if card.question is not Question.DID_IT_HAPPEN:
+            return
+        answer = f"fabric approvals show {asked.approval_id}"
+        self.alert(WAITS_EVENT, f"{name} waits for a person: its run was cut off in the middle of a step ({answer})")
+        notice = Notice(
+            source=f"schedule:{name}:{asked.approval_id}",
+            kind=NoticeKind.ALERT,
+            text=f"The schedule **{name}** waits for you: the server was stopped in the middle of a step of its run "
+            f"{asked.run_id}, and only a person can tell whether it has happened.\n\n`{answer}`",
+            facts={"schedule": name, "run_id": asked.run_id, "approval_id": asked.approval_id, "since": asked.since},
+        )
+        try:
+            await self.notify(schedule.requested_by, notice)
+        except AccountNotFound:  # made on this machine, or with a key: the alert tells the others
+            return

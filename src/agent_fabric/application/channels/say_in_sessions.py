@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Final
 
-from agent_fabric.application.automation.owner_rights import NarrowToOwner
+from agent_fabric.application.automation.make_tasks import NarrowToOwner
 from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.chat.manage_sessions import ManageSessions

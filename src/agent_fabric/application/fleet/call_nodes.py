@@ -13,9 +13,9 @@ from agent_fabric.application.fleet.live_nodes import LiveNodes, NodeLink
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CallRelay
 from agent_fabric.domain.errors import FabricError, NodeUnavailable
+from agent_fabric.domain.fleet.commands import RelayedCall
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
 from agent_fabric.domain.fleet.protocol import RpcCode
-from agent_fabric.domain.fleet.relayed_calls import RelayedCall
 
 MIN_LOOK_S, MAX_LOOK_S = 0.1, 1.0
 """An answer that another server brings is looked for, and less and less often: a hint tells of it."""

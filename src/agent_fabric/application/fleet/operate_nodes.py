@@ -14,10 +14,9 @@ from agent_fabric.application.ports.fleet import CommandRepository, NodeReposito
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import Forbidden, InvalidInputs, NodeNotFound, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
-from agent_fabric.domain.fleet.handshake import rotation_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
 from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeId, NodeStatus, labels_from, node_name
-from agent_fabric.domain.fleet.protocol import CloseCode, Method
+from agent_fabric.domain.fleet.protocol import CloseCode, Method, rotation_message
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.secrets import ed25519
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_fabric.application.ports.node import ApprovalCheck, CallSpool, NodeToolbox
+from agent_fabric.application.ports.node import ApprovalCheck, CallSpool, NodeToolbox, SpooledCall, SpoolState
 from agent_fabric.domain.fleet.binding import BoundCall
-from agent_fabric.domain.fleet.calls import SpooledCall, SpoolState
 from agent_fabric.domain.fleet.chain import head_message
 from agent_fabric.domain.fleet.node_policy import NodePolicy, proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS

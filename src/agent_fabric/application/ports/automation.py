@@ -1,19 +1,157 @@
-"""Where schedules, their firings, sensors and dead letters are kept."""
+"""Where schedules, their firings, sensors, receivers of messages and dead letters are kept."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from agent_fabric.application.ports.sensors import SensorStore
-from agent_fabric.application.ports.subscriptions import OutgoingQueue, SubscriptionStore
 from agent_fabric.domain.automation.firing import AskedPerson, Firing
+from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
+from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.automation.timing import WallTimes
 from agent_fabric.domain.automation.why import Life
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus, Task
+
+
+class SendOutcome(NamedTuple):
+    """What a receiver answered."""
+
+    status: int
+    """0: nothing came back."""
+    problem: str = ""
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the receiver has the message."""
+        return 200 <= self.status < 300
+
+
+class MessageSender(Protocol):
+    """Sends messages over HTTP."""
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> SendOutcome:
+        """Send one message. Never raises for what the receiver does; redirects are not followed."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        ...
+
+
+class SubscriptionStore(Protocol):
+    """Receivers."""
+
+    async def save(self, subscription: Subscription, *, new: bool = False) -> None:
+        """Keep a subscription.
+
+        Raises:
+            NameTaken: it is to be new, and there is one of this name.
+        """
+        ...
+
+    async def list(self) -> Sequence[Subscription]:
+        """Return all subscriptions, by name."""
+        ...
+
+    async def remove(self, name: str) -> bool:
+        """Delete a subscription and what was to be sent to it; False: there is none."""
+        ...
+
+
+class OutgoingQueue(Protocol):
+    """Messages that receivers have not had yet."""
+
+    async def put(self, messages: Sequence[OutgoingMessage]) -> None:
+        """Keep messages until they are sent; one that is known stays as it is."""
+        ...
+
+    async def claim(self, subscription: str, now: float, *, until: float) -> OutgoingMessage | None:
+        """Return a message whose time has come, for this process until then. Messages of one run keep their order."""
+        ...
+
+    async def settle(self, message: OutgoingMessage, *, next_at: float | None) -> None:
+        """Forget a message that was sent or given up; with `next_at`, note a failed attempt instead."""
+        ...
+
+
+class Sensor(Protocol):
+    """Looks at the world."""
+
+    async def look(self, cursor: Any) -> Look:
+        """Return what has happened since the last look, whose cursor this is; None: there was none.
+
+        The same happening always has the same key. It may be looked at again after a crash.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensorState:
+    """Where a sensor stands."""
+
+    name: str
+    cursor: Any = None
+    revision: int = 0
+    looked_at: float | None = None
+    reason: str = ""
+    """What the last look found, for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noticed:
+    """The record of a happening."""
+
+    sensor: str
+    key: str
+    at: float
+    run_id: RunId | None = None
+    reason: str = ""
+    """Why nothing was started; empty: a run was."""
+    depth: int = 1
+    """How many runs have led to this one through events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewNoticed:
+    """A happening to be recorded, and the first event of the run that comes into being with it."""
+
+    noticed: Noticed
+    created: Event | None = None
+    letter: "DeadLetter | None" = None
+    """What is kept if nothing could be started."""
+
+
+class SensorStore(Protocol):
+    """What sensors have seen. A cursor moves together with what was noticed, and each happening counts once."""
+
+    async def state(self, name: str, known: SensorState | None = None) -> SensorState:
+        """Return where a sensor stands; the same object as `known`, if that is how it stands."""
+        ...
+
+    async def states(self) -> Sequence[SensorState]:
+        """Return all sensors that have ever looked, by name, without their cursors."""
+        ...
+
+    async def commit(
+        self, state: SensorState, look: Look, new: Sequence[NewNoticed], *, now: float
+    ) -> Sequence[RunId] | None:
+        """Move a cursor and record what was noticed; return the runs that came of it.
+
+        None: the sensor does not stand where it stood, and nothing was written.
+        """
+        ...
+
+    async def noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
+        """Return what a sensor has noticed, newest first."""
+        ...
+
+    async def depth_of(self, run_id: RunId) -> int:
+        """Return how many runs have led to one through events; 0: it was started otherwise."""
+        ...
+
 
 ReadCron = Callable[[str], WallTimes]
 """Reads a cron expression; raises ConfigError."""

@@ -4,10 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.domain.audit.acts import Act
-from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
+from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand, RelayedCall
 from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.plans import Plan
-from agent_fabric.domain.fleet.relayed_calls import RelayedCall
 
 
 class NodeStates(NamedTuple):

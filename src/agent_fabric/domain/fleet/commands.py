@@ -1,4 +1,4 @@
-"""A command for a node, as the hub keeps it from the wish to the result."""
+"""A command for a node, as the hub keeps it from the request to the result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -131,3 +131,16 @@ class Invite:
     created_by: str
     created_at: float
     expires_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayedCall:
+    """One call on its way through the store."""
+
+    id: str
+    node_id: NodeId
+    method: str
+    params: Mapping[str, Any]
+    created_at: float
+    expires_at: float
+    """No one waits for the answer any more after this moment."""

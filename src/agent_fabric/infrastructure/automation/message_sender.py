@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from agent_fabric.application.ports.automation import SendOutcome
 from agent_fabric.application.ports.http import HttpError, HttpRequest
-from agent_fabric.application.ports.subscriptions import SendOutcome
 from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard

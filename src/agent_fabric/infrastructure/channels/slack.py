@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
+from agent_fabric.application.ports.channels import ChannelStatus, Take
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import (
     Accepted,
@@ -22,32 +22,20 @@ from agent_fabric.domain.channels.files import FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile
 from agent_fabric.domain.channels.pacing import SLACK_PACES
 from agent_fabric.domain.channels.rendering import SLACK
-from agent_fabric.domain.errors import ConfigError, FabricError, ServerBusy, StoreUnavailable
+from agent_fabric.domain.errors import ConfigError, FabricError, ServerBusy
+from agent_fabric.infrastructure.channels import slack_wire as wire
 from agent_fabric.infrastructure.channels.calls import (
+    BACK_OFF_S,
     FAILURES,
     REQUEST_TIMEOUT_S,
-    PlatformCalls,
-    failure_of,
+    PlatformLink,
+    Unavailable,
+    is_host_of,
     retry_after_s,
     token_of,
 )
-from agent_fabric.infrastructure.channels.hosts import is_host_of
-from agent_fabric.infrastructure.channels.slack_wire import (
-    CHANNEL,
-    REFUSED_TOKENS,
-    UNSURE,
-    Bot,
-    method_for,
-    moment_in,
-    next_page,
-    part_in_history,
-    read_envelope,
-    read_history,
-    read_outcome,
-)
 
 API_BASE: Final = "https://slack.com/api"
-BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 HEARTBEAT_S: Final = 15.0
 """How often the socket is asked whether it lives; one that fell silent is closed."""
 TRACE_AFTER_S: Final = 2.0
@@ -64,10 +52,6 @@ Known = Callable[[], Awaitable[Mapping[str, str]]]
 """Returns, for each direct chat that is known, the key of what came last."""
 
 _log = logging.getLogger(__name__)
-
-
-class _Unavailable(Exception):
-    """Slack could not be asked; the message names no address, which contains a ticket."""
 
 
 class SlackChannel:
@@ -95,37 +79,33 @@ class SlackChannel:
 
         Slack gives up on an event after a few minutes, so `known` says from where direct chats are read after that.
         """
-        self.status = ChannelStatus(CHANNEL)
+        self.status = ChannelStatus(wire.CHANNEL)
         self._bot_token, self._app_token = bot_token, app_token
         self._clock = clock
         self._known = known
         self._is_behind = True
         self._base = api_base.rstrip("/")
-        self._back_off_s = back_off_s
+        self._link = PlatformLink("Slack", self.status, clock, back_off_s=back_off_s, timeout_s=timeout_s)
         self._trace_after_s = trace_after_s
-        self._calls = PlatformCalls(timeout_s)
-        self._bot: Bot | None = None
+        self._bot: wire.Bot | None = None
 
     async def receive(self, take: Take) -> None:
-        failures = 0
-        while True:
-            try:
-                if self._app_token is None:
-                    self._bot = await self._introduce()
-                    await self._catch_up(take, self._bot)
-                    self._on_message()
-                    await self._clock.sleep(CHECK_EVERY_S)
-                else:
-                    self._bot = self._bot or await self._introduce()
-                    await self._listen(take, self._bot, self._app_token)
-                failures = 0
-            except (_Unavailable, StoreUnavailable) as problem:
-                self._is_behind = True
-                self._note_waiting(str(problem))
-                await self._clock.sleep(self._back_off_s[min(failures, len(self._back_off_s) - 1)])
-                failures += 1
+        async def listen() -> None:
+            if self._app_token is None:
+                self._bot = await self._introduce()
+                await self._catch_up(take, self._bot)
+                self._link.note_heard()
+                await self._clock.sleep(CHECK_EVERY_S)
+            else:
+                self._bot = self._bot or await self._introduce()
+                await self._listen(take, self._bot, self._app_token)
 
-    async def identity(self) -> Bot:
+        async def fall_behind() -> None:
+            self._is_behind = True
+
+        await self._link.keep_on(listen, fall_behind)
+
+    async def identity(self) -> wire.Bot:
         """Return who we are there; Slack is asked once.
 
         Raises:
@@ -133,7 +113,7 @@ class SlackChannel:
         """
         try:
             self._bot = self._bot or await self._introduce()
-        except (_Unavailable, FabricError) as problem:
+        except (Unavailable, FabricError) as problem:
             raise ServerBusy(f"Not ready yet: {problem}", hint="Deliver it again.") from None
         return self._bot
 
@@ -141,11 +121,11 @@ class SlackChannel:
         try:
             if part.kind is PartKind.FILE:
                 return await self._send_file(part)
-            method = method_for(part)
+            method = wire.method_for(part)
             status, headers, answer = await self._call(method.name, json=dict(method.body))
         except (*FAILURES, FabricError) as problem:
-            return failure_of(problem, "Slack")
-        return read_outcome(status, headers, answer)
+            return self._link.failure(problem)
+        return wire.read_outcome(status, headers, answer)
 
     async def trace(self, part: Part) -> SendOutcome:
         await self._clock.sleep(self._trace_after_s)
@@ -160,10 +140,10 @@ class SlackChannel:
         try:
             _, _, answer = await self._call(name, data=wanted)
         except (*FAILURES, FabricError) as problem:
-            return AnswerLost(failure_of(problem, "Slack").problem)
+            return AnswerLost(self._link.failure(problem).problem)
         if not isinstance(answer, Mapping) or answer.get("ok") is not True:
             return AnswerLost("Slack does not show the history of this chat")
-        found = part_in_history(answer, part)
+        found = wire.part_in_history(answer, part)
         if found is None and answer.get("has_more") is True:
             return AnswerLost("too much was said in this chat since then")
         return NotReached("it is not in the history of the chat") if found is None else Accepted(found)
@@ -174,10 +154,7 @@ class SlackChannel:
         body = {"channel": press.place.chat, "user": press.sender.id, "text": text, "mrkdwn": False}
         if press.place.thread:
             body["thread_ts"] = press.place.thread
-        try:
-            await self._call("chat.postEphemeral", json=body)
-        except (*FAILURES, FabricError) as problem:
-            _log.info("A press of a button was not answered: %s", type(problem).__name__)
+        await self._link.answer_press(self._call("chat.postEphemeral", json=body))
 
     async def download(self, file: InboundFile, *, max_bytes: int) -> bytes | FileProblem:
         """Return a file; only from Slack itself, since the request carries the token."""
@@ -187,27 +164,27 @@ class SlackChannel:
         if isinstance(token, FileProblem):
             return token
         headers = {"authorization": f"Bearer {token}"}
-        return await self._calls.download(file.file_id, headers, max_bytes=max_bytes)
+        return await self._link.call.download(file.file_id, headers, max_bytes=max_bytes)
 
     async def aclose(self) -> None:
-        await self._calls.aclose()
+        await self._link.call.aclose()
 
-    async def _introduce(self) -> Bot:
+    async def _introduce(self) -> wire.Bot:
         answer = await self._ask("auth.test", self._bot_token)
-        bot = Bot(str(answer.get("team_id", "")), str(answer.get("user_id", "")))
+        bot = wire.Bot(str(answer.get("team_id", "")), str(answer.get("user_id", "")))
         self.status.account, self.status.name = bot.account, str(answer.get("user", ""))
         return bot
 
-    async def _listen(self, take: Take, bot: Bot, app_token: Callable[[], Awaitable[str]]) -> None:
+    async def _listen(self, take: Take, bot: wire.Bot, app_token: Callable[[], Awaitable[str]]) -> None:
         """Take what one socket brings, until Slack wants another one.
 
         Raises:
             ConfigError: a token is refused.
-            _Unavailable: there is no socket, or it broke.
+            Unavailable: there is no socket, or it broke.
         """
         opened = await self._ask("apps.connections.open", app_token)
         try:
-            async with self._calls.session.ws_connect(
+            async with self._link.call.session.ws_connect(
                 str(opened.get("url", "")), heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE
             ) as socket:
                 await self._catch_up(take, bot)  # before anything newer is taken
@@ -215,38 +192,38 @@ class SlackChannel:
                     try:
                         message = await socket.receive(timeout=HEARTBEAT_S)
                     except TimeoutError:
-                        self._on_message()  # or it would be closed: Slack has answered the last ping
+                        self._link.note_heard()  # or it would be closed: Slack has answered the last ping
                         continue
                     if message.type is not aiohttp.WSMsgType.TEXT:
-                        raise _Unavailable("the socket to Slack was closed")
+                        raise Unavailable("the socket to Slack was closed")
                     envelope = json.loads(message.data)
-                    self._on_message()
+                    self._link.note_heard()
                     if envelope.get("type") == "disconnect":
                         return
-                    if inbound := read_envelope(envelope, bot):
+                    if inbound := wire.read_envelope(envelope, bot):
                         await take([inbound])
                     # Nothing is acknowledged before it is durable. Slack delivers it again otherwise.
                     if "envelope_id" in envelope:
                         await socket.send_str(json.dumps({"envelope_id": envelope["envelope_id"]}))
         except FAILURES as problem:
-            raise _Unavailable(f"Slack does not answer: {type(problem).__name__}") from None
+            raise self._link.unanswered(problem) from None
 
-    async def _catch_up(self, take: Take, bot: Bot) -> None:
+    async def _catch_up(self, take: Take, bot: wire.Bot) -> None:
         """Read what was written to known chats while no one listened; what is known already changes nothing.
 
         Raises:
-            _Unavailable: it could not be read to the end.
+            Unavailable: it could not be read to the end.
         """
         if not self._is_behind:
             return
         for chat, key in (await self._known()).items():
-            if since := moment_in(key):
+            if since := wire.moment_in(key):
                 missed = list[Inbound]()
                 cursor: str | None = ""
                 while cursor is not None:
                     page = await self._history(chat, since, cursor)
-                    missed += read_history(page, chat, bot)
-                    cursor = next_page(page) or None
+                    missed += wire.read_history(page, chat, bot)
+                    cursor = wire.next_page(page) or None
                 if missed:
                     await take(missed[::-1])
         self._is_behind = False
@@ -255,20 +232,20 @@ class SlackChannel:
         """Return a page of what was written in a chat, the newest first; empty: such as a chat that is gone.
 
         Raises:
-            _Unavailable: Slack does not show it now.
+            Unavailable: Slack does not show it now.
         """
         wanted = {"channel": chat, "oldest": since, "limit": str(PAGE), **({"cursor": cursor} if cursor else {})}
         try:
             status, headers, answer = await self._call("conversations.history", data=wanted)
         except FAILURES as problem:
-            raise _Unavailable(f"Slack does not answer: {type(problem).__name__}") from None
+            raise self._link.unanswered(problem) from None
         if isinstance(answer, Mapping) and answer.get("ok") is True:
             return answer
         error = str(answer.get("error", "")) if isinstance(answer, Mapping) else ""
         if status == 429:
             await self._clock.sleep(retry_after_s(headers))
-        if not error or error == "ratelimited" or error in UNSURE:
-            raise _Unavailable(f"Slack does not show what was written meanwhile ({error or status})")
+        if not error or error == "ratelimited" or error in wire.UNSURE:
+            raise Unavailable(f"Slack does not show what was written meanwhile ({error or status})")
         _log.warning("Slack does not show what was written in %s meanwhile: %s", chat, error[:200])
         return {}
 
@@ -276,11 +253,11 @@ class SlackChannel:
         try:
             status, headers, answer = await self._call(name, token=token, json={})
         except FAILURES as problem:
-            raise _Unavailable(f"Slack does not answer: {type(problem).__name__}") from None
+            raise self._link.unanswered(problem) from None
         if isinstance(answer, Mapping) and answer.get("ok") is True:
             return answer
         error = str(answer.get("error", "")) if isinstance(answer, Mapping) else ""
-        if error in REFUSED_TOKENS:
+        if error in wire.REFUSED_TOKENS:
             which = "app_token" if token is self._app_token else "token"
             raise ConfigError(
                 f"Slack refuses the token ({error})",
@@ -288,13 +265,13 @@ class SlackChannel:
             )
         if status == 429:
             await self._clock.sleep(retry_after_s(headers))
-        raise _Unavailable(f"Slack answered {error or status}")
+        raise Unavailable(f"Slack answered {error or status}")
 
     async def _call(
         self, name: str, *, token: Callable[[], Awaitable[str]] | None = None, **what: Any
     ) -> tuple[int, Mapping[str, str], Any]:
         headers = {"authorization": f"Bearer {await (token or self._bot_token)()}"}
-        return await self._calls("POST", f"{self._base}/{name}", headers, **what)
+        return await self._link.call("POST", f"{self._base}/{name}", headers, **what)
 
     async def _send_file(self, part: Part) -> SendOutcome:
         """Upload a file: an address for it, its content, and then the message, which is what may be in doubt."""
@@ -303,15 +280,15 @@ class SlackChannel:
         wanted = {"filename": document.name, "length": str(len(document.content))}
         try:  # no one sees what was only prepared
             status, headers, place = await self._call("files.getUploadURLExternal", data=wanted)
-            outcome = read_outcome(status, headers, place)
+            outcome = wire.read_outcome(status, headers, place)
             if not isinstance(outcome, Accepted):
                 return NotReached(outcome.problem) if isinstance(outcome, AnswerLost) else outcome
             url = str(place.get("upload_url", ""))
             if not is_host_of(url, self._base, "files.slack.com"):
                 return Refused("Slack gave no place for the file")
-            status, _, _ = await self._calls("POST", url, {}, data=document.content)
+            status, _, _ = await self._link.call("POST", url, {}, data=document.content)
         except FAILURES as problem:
-            return NotReached(failure_of(problem, "Slack").problem)
+            return NotReached(self._link.failure(problem).problem)
         if status >= 300:
             return NotReached(f"Slack did not take the file: {status}")
         shared: dict[str, Any] = {
@@ -321,13 +298,4 @@ class SlackChannel:
         if part.place.thread:
             shared["thread_ts"] = part.place.thread
         status, headers, answer = await self._call("files.completeUploadExternal", json=shared)
-        return read_outcome(status, headers, answer)
-
-    def _on_message(self) -> None:
-        self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
-        self.status.heard_at = self._clock.now()
-
-    def _note_waiting(self, problem: str) -> None:
-        if problem != self.status.problem:
-            _log.warning("Slack: %s", problem)
-        self.status.state, self.status.problem = ChannelState.WAITING, problem
+        return wire.read_outcome(status, headers, answer)

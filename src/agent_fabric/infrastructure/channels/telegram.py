@@ -5,7 +5,6 @@ HTTP client says is replaced by its kind.
 """
 
 import json
-import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -20,29 +19,18 @@ from agent_fabric.domain.channels.files import FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import TELEGRAM_PACES
 from agent_fabric.domain.channels.rendering import TELEGRAM
-from agent_fabric.domain.errors import ConfigError, FabricError, ServerBusy, StoreUnavailable
+from agent_fabric.domain.errors import ConfigError, FabricError, ServerBusy
 from agent_fabric.domain.secrets.strength import weakness
+from agent_fabric.infrastructure.channels import telegram_wire as wire
 from agent_fabric.infrastructure.channels.calls import (
+    BACK_OFF_S,
     FAILURES,
     REQUEST_TIMEOUT_S,
     PlatformCalls,
-    failure_of,
+    PlatformLink,
+    Unavailable,
     token_of,
 )
-from agent_fabric.infrastructure.channels.telegram_wire import (
-    ALLOWED_UPDATES,
-    CHANNEL,
-    Bot,
-    Method,
-    delivery_problem,
-    method_for,
-    next_offset,
-    read_file_path,
-    read_outcome,
-    read_updates,
-    told_to_wait_s,
-)
-from agent_fabric.infrastructure.web.sessions import read_up_to
 
 API_BASE: Final = "https://api.telegram.org"
 POLL_S: Final = 50
@@ -50,17 +38,9 @@ POLL_S: Final = 50
 POLL_GRACE_S: Final = 15.0
 CHECK_EVERY_S: Final = 60.0
 """How often is asked whether Telegram can deliver to the webhook: nothing else is heard when no one writes."""
-MAX_ANSWER: Final = 16 * 1024 * 1024
-BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 _POLLS: Final = frozenset({"getMe", "deleteWebhook", "getUpdates"})
 _REFUSED: Final = frozenset({401, 403, 404})
 """What Telegram answers to a token that it does not know (any more)."""
-
-_log = logging.getLogger(__name__)
-
-
-class _Unavailable(Exception):
-    """Telegram could not be asked; the message names no address."""
 
 
 class TelegramWebhook(NamedTuple):
@@ -102,18 +82,15 @@ class TelegramChannel:
             back_off_s: Pauses after failures; the last one is repeated.
             timeout_s: How long any other request may take.
         """
-        self.status = ChannelStatus(CHANNEL)
+        self.status = ChannelStatus(wire.CHANNEL)
         self._token = token
         self._clock = clock
         self._base = api_base.rstrip("/")
         self._webhook = webhook
         self._poll_s = poll_s
-        self._back_off_s = back_off_s
-        self._timeout_s = timeout_s
-        self._files = PlatformCalls(timeout_s)
-        self._bot: Bot | None = None
-        self._polling: aiohttp.ClientSession | None = None
-        self._sending: aiohttp.ClientSession | None = None
+        self._link = PlatformLink("Telegram", self.status, clock, back_off_s=back_off_s, timeout_s=timeout_s)
+        self._polls = PlatformCalls(timeout_s, keeps=True)
+        self._bot: wire.Bot | None = None
 
     async def receive(self, take: Take) -> None:
         if self._webhook is None:
@@ -121,7 +98,7 @@ class TelegramChannel:
         else:
             await self._watch_webhook(self._webhook)
 
-    async def identity(self) -> Bot:
+    async def identity(self) -> wire.Bot:
         """Return who we are there; Telegram is asked once.
 
         Raises:
@@ -129,41 +106,38 @@ class TelegramChannel:
         """
         try:
             return self._bot or await self._introduce()
-        except (_Unavailable, FabricError) as problem:
+        except (Unavailable, FabricError) as problem:
             raise ServerBusy(f"Not ready yet: {problem}", hint="Deliver it again.") from None
 
     async def _poll_forever(self, take: Take) -> None:
-        offset, failures = 0, 0
-        is_free = False
-        while True:
-            try:
-                bot = self._bot or await self._introduce()
-                if not is_free:  # a webhook would take the updates instead; it goes, and what waits stays
-                    stop = Method("deleteWebhook", {"drop_pending_updates": False})
-                    await self._ask(stop, timeout_s=self._timeout_s)
-                    is_free = True
-                updates = await self._poll(offset)
-                # Nothing is acknowledged before it is durable: the next poll, with the new offset, is what does it.
-                if inbound := read_updates(updates, bot):
-                    await take(inbound)
-                offset, failures = next_offset(updates, offset), 0
-                self._on_message()
-            except (_Unavailable, StoreUnavailable) as problem:
-                self._note_waiting(str(problem))
-                await self._stop_polling()
-                await self._clock.sleep(self._back_off_s[min(failures, len(self._back_off_s) - 1)])
-                failures += 1
+        offset, is_free = 0, False
+
+        async def poll() -> None:
+            nonlocal offset, is_free
+            bot = self._bot or await self._introduce()
+            if not is_free:  # a webhook would take the updates instead; it goes, and what waits stays
+                await self._ask(wire.Method("deleteWebhook", {"drop_pending_updates": False}))
+                is_free = True
+            updates = await self._poll(offset)
+            # Nothing is acknowledged before it is durable: the next poll, with the new offset, is what does it.
+            if inbound := wire.read_updates(updates, bot):
+                await take(inbound)
+            offset = wire.next_offset(updates, offset)
+            self._link.note_heard()
+
+        # A connection that Telegram still holds open would get the next poll a 409.
+        await self._link.keep_on(poll, self._polls.aclose)
 
     async def send(self, part: Part) -> SendOutcome:
         try:
-            method = method_for(part)
+            method = wire.method_for(part)
         except ValueError:
             return Refused("its address is none of Telegram's")
         try:
-            status, answer = await self._call(method, timeout_s=self._timeout_s)
+            status, answer = await self._call(method)
         except (*FAILURES, FabricError) as problem:
-            return failure_of(problem, "Telegram")
-        return read_outcome(part, status, answer)
+            return self._link.failure(problem)
+        return wire.read_outcome(part, status, answer)
 
     async def trace(self, part: Part) -> SendOutcome:  # noqa: ARG002 - whatever it is
         """Telegram offers no way to find out."""
@@ -173,10 +147,7 @@ class TelegramChannel:
         if not press.answer_id:
             return
         body = {"callback_query_id": press.answer_id, "text": text[:200], "show_alert": bool(text)}
-        try:
-            await self._call(Method("answerCallbackQuery", body), timeout_s=self._timeout_s)
-        except (*FAILURES, FabricError) as problem:
-            _log.info("A press of a button was not answered: %s", type(problem).__name__)
+        await self._link.answer_press(self._call(wire.Method("answerCallbackQuery", body)))
 
     async def download(self, file: InboundFile, *, max_bytes: int) -> bytes | FileProblem:
         """Return a file: its path first, and then its content. The address contains the token, and is never shown."""
@@ -184,88 +155,83 @@ class TelegramChannel:
         if isinstance(token, FileProblem):
             return token
         try:
-            status, answer = await self._call(Method("getFile", {"file_id": file.file_id}), timeout_s=self._timeout_s)
+            status, answer = await self._call(wire.Method("getFile", {"file_id": file.file_id}))
         except (*FAILURES, FabricError) as problem:
-            return FileProblem(failure_of(problem, "Telegram").problem, may_pass=True)
-        path = read_file_path(answer)
+            return FileProblem(self._link.failure(problem).problem, may_pass=True)
+        path = wire.read_file_path(answer)
         if path is None:
             said = answer.get("description", "") if isinstance(answer, Mapping) else ""
             return FileProblem(f"Telegram answered {status} {str(said)[:100]}", may_pass=status == 429 or status >= 500)
-        return await self._files.download(f"{self._base}/file/bot{token}/{path}", {}, max_bytes=max_bytes)
+        return await self._link.call.download(f"{self._base}/file/bot{token}/{path}", {}, max_bytes=max_bytes)
 
     async def aclose(self) -> None:
-        await self._stop_polling()
-        await self._files.aclose()
-        sending, self._sending = self._sending, None
-        if sending is not None:
-            await sending.close()
+        await self._polls.aclose()
+        await self._link.call.aclose()
 
     async def _watch_webhook(self, webhook: TelegramWebhook) -> None:
         """Tell Telegram where to deliver, and look now and then whether it does."""
-        failures, is_set = 0, False
-        while True:
-            try:
-                if self._bot is None:
-                    await self._introduce()
-                if not is_set:
-                    wanted: dict[str, Any] = {"url": webhook.url, "secret_token": _check(await webhook.secret())}
-                    wanted |= {"allowed_updates": list(ALLOWED_UPDATES), "drop_pending_updates": False}
-                    await self._ask(Method("setWebhook", wanted), timeout_s=self._timeout_s)
-                info = await self._ask(Method("getWebhookInfo", {}), timeout_s=self._timeout_s)
-                is_set = isinstance(info, Mapping) and info.get("url") == webhook.url
-                problem = delivery_problem(info, since=self._clock.now() - 2 * CHECK_EVERY_S)
-                if not is_set:
-                    problem = "another program has taken the webhook of this token; only one may"
-                if problem:
-                    self._note_waiting(problem)
-                else:
-                    self._on_message()
-                failures = 0
-                await self._clock.sleep(CHECK_EVERY_S)
-            except _Unavailable as problem:
-                self._note_waiting(str(problem))
-                await self._clock.sleep(self._back_off_s[min(failures, len(self._back_off_s) - 1)])
-                failures += 1
+        is_set = False
 
-    async def _introduce(self) -> Bot:
+        async def look() -> None:
+            nonlocal is_set
+            if self._bot is None:
+                await self._introduce()
+            if not is_set:
+                wanted: dict[str, Any] = {"url": webhook.url, "secret_token": _check(await webhook.secret())}
+                wanted |= {"allowed_updates": list(wire.ALLOWED_UPDATES), "drop_pending_updates": False}
+                await self._ask(wire.Method("setWebhook", wanted))
+            info = await self._ask(wire.Method("getWebhookInfo", {}))
+            is_set = isinstance(info, Mapping) and info.get("url") == webhook.url
+            problem = wire.delivery_problem(info, since=self._clock.now() - 2 * CHECK_EVERY_S)
+            if not is_set:
+                problem = "another program has taken the webhook of this token; only one may"
+            if problem:
+                self._link.note_waiting(problem)
+            else:
+                self._link.note_heard()
+            await self._clock.sleep(CHECK_EVERY_S)
+
+        await self._link.keep_on(look)
+
+    async def _introduce(self) -> wire.Bot:
         """Learn who we are."""
-        result = await self._ask(Method("getMe", {}), timeout_s=self._timeout_s)
+        result = await self._ask(wire.Method("getMe", {}))
         if not isinstance(result, Mapping) or not result.get("id"):
-            raise _Unavailable("Telegram does not say who we are")
-        bot = self._bot = Bot(str(result.get("id", "")), str(result.get("username", "")))
+            raise Unavailable("Telegram does not say who we are")
+        bot = self._bot = wire.Bot(str(result.get("id", "")), str(result.get("username", "")))
         self.status.account, self.status.name = bot.id, bot.username
         return bot
 
     async def _poll(self, offset: int) -> list[Any]:
-        body: dict[str, Any] = {"timeout": self._poll_s, "allowed_updates": list(ALLOWED_UPDATES), "limit": 100}
+        body: dict[str, Any] = {"timeout": self._poll_s, "allowed_updates": list(wire.ALLOWED_UPDATES), "limit": 100}
         if offset:
             body["offset"] = offset
-        result = await self._ask(Method("getUpdates", body), timeout_s=self._poll_s + POLL_GRACE_S)
+        result = await self._ask(wire.Method("getUpdates", body), timeout_s=self._poll_s + POLL_GRACE_S)
         return result if isinstance(result, list) else []
 
-    async def _ask(self, method: Method, *, timeout_s: float) -> Any:
+    async def _ask(self, method: wire.Method, *, timeout_s: float | None = None) -> Any:
         """Return the result of a method.
 
         Raises:
             ConfigError: the token is refused.
-            _Unavailable: it could not be asked, or wants to be asked later.
+            Unavailable: it could not be asked, or wants to be asked later.
         """
         try:
             status, answer = await self._call(method, timeout_s=timeout_s)
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as problem:
-            raise _Unavailable(f"Telegram does not answer: {type(problem).__name__}") from None
+        except FAILURES as problem:
+            raise self._link.unanswered(problem) from None
         if isinstance(answer, Mapping) and answer.get("ok") is True:
             return answer.get("result")
         if status in _REFUSED:
             raise self._refusal()
         if status == 429:
-            await self._clock.sleep(told_to_wait_s(answer))
+            await self._clock.sleep(wire.told_to_wait_s(answer))
         if status == 409:
-            raise _Unavailable("another program polls with this token (409); only one may")
+            raise Unavailable("another program polls with this token (409); only one may")
         said = str(answer.get("description", ""))[:200] if isinstance(answer, Mapping) else ""
-        raise _Unavailable(f"Telegram answered {status} {said}".rstrip())
+        raise Unavailable(f"Telegram answered {status} {said}".rstrip())
 
-    async def _call(self, method: Method, *, timeout_s: float) -> tuple[int, Any]:
+    async def _call(self, method: wire.Method, *, timeout_s: float | None = None) -> tuple[int, Any]:
         token = await self._token()
         arguments: dict[str, Any] = {"json": dict(method.body)}
         if method.file is not None:
@@ -275,48 +241,19 @@ class TelegramChannel:
             document = method.file
             form.add_field("document", document.content, filename=document.name, content_type=document.media_type)
             arguments = {"data": form}
-            timeout_s *= 2
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=10.0)
+        # What is sent gets a connection of its own.
+        calls = self._polls if method.name in _POLLS else self._link.call
         url = f"{self._base}/bot{token}/{method.name}"
-        session = self._session(polls=method.name in _POLLS)
-        async with session.post(url, timeout=timeout, allow_redirects=False, **arguments) as response:
-            body, _ = await read_up_to(response, MAX_ANSWER)
-            return response.status, json.loads(body)
-
-    def _session(self, *, polls: bool) -> aiohttp.ClientSession:
-        """Return where requests are made. What is sent gets a connection of its own.
-
-        A kept one may have been closed by the other side in the same moment, and then no one knows what arrived.
-        """
-        if polls:
-            self._polling = self._polling or aiohttp.ClientSession()
-            return self._polling
-        self._sending = self._sending or aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True))
-        return self._sending
-
-    async def _stop_polling(self) -> None:
-        """Close the connection of polls: one that Telegram still holds open would get the next one a 409."""
-        polling, self._polling = self._polling, None
-        if polling is not None:
-            await polling.close()
-
-    def _on_message(self) -> None:
-        self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
-        self.status.heard_at = self._clock.now()
-
-    def _note_waiting(self, problem: str) -> None:
-        if problem != self.status.problem:
-            _log.warning("Telegram: %s", problem)
-        self.status.state, self.status.problem = ChannelState.WAITING, problem
+        status, _, answer = await calls("POST", url, {}, timeout_s=timeout_s, **arguments)
+        if answer is None:
+            raise ValueError("the answer is not JSON")
+        return status, answer
 
     def _refusal(self) -> ConfigError:
         hint = "Get a token from @BotFather (/mybots, API Token), set it as `channels.telegram.token`, restart."
-        self.status.state, self.status.problem, self.status.hint = (
-            ChannelState.REFUSED,
-            "Telegram refuses the token",
-            hint,
-        )
-        return ConfigError("Telegram refuses the token", hint=hint)
+        refused = ConfigError("Telegram refuses the token", hint=hint)
+        self.status.state, self.status.problem, self.status.hint = ChannelState.REFUSED, refused.message, hint
+        return refused
 
 
 def _check(secret: str) -> str:

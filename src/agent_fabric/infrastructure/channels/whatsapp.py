@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
+from agent_fabric.application.ports.channels import ChannelStatus, Take
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import AnswerLost, NotReached, Part, PartKind, Refused, SendOutcome
 from agent_fabric.domain.channels.files import FileProblem
@@ -14,25 +14,14 @@ from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import WHATSAPP_PACES
 from agent_fabric.domain.channels.rendering import WHATSAPP
 from agent_fabric.domain.errors import ConfigError, FabricError
+from agent_fabric.infrastructure.channels import whatsapp_wire as wire
 from agent_fabric.infrastructure.channels.calls import (
     FAILURES,
     REQUEST_TIMEOUT_S,
     PlatformAnswer,
-    PlatformCalls,
-    failure_of,
+    PlatformLink,
+    is_host_of,
     token_of,
-)
-from agent_fabric.infrastructure.channels.hosts import is_host_of
-from agent_fabric.infrastructure.channels.whatsapp_wire import (
-    CHANNEL,
-    Template,
-    document_for,
-    file_fields,
-    is_refused_credential,
-    knock_for,
-    message_for,
-    read_media,
-    read_outcome,
 )
 
 API_BASE: Final = "https://graph.facebook.com/v26.0"
@@ -59,7 +48,7 @@ class WhatsAppChannel:
         *,
         phone_number_id: str,
         api_base: str = API_BASE,
-        template: Template | None = None,
+        template: wire.Template | None = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
         """Connect to nothing yet; the token is found before every request.
@@ -72,27 +61,28 @@ class WhatsAppChannel:
             template: What someone is sent who has not written for a day; None: nothing gets through to them.
             timeout_s: How long a request may take.
         """
-        self.status = ChannelStatus(CHANNEL, account=phone_number_id)
+        self.status = ChannelStatus(wire.CHANNEL, account=phone_number_id)
         self._token = token
         self._clock = clock
         self._number = phone_number_id
         self._base = api_base.rstrip("/")
         self._template = template
-        self._calls = PlatformCalls(timeout_s)
+        self._link = PlatformLink("WhatsApp", self.status, clock, timeout_s=timeout_s)
 
     async def receive(self, take: Take) -> None:  # noqa: ARG002 - the server's webhook takes what comes
         while True:
             try:
                 status, _, answer = await self._call("GET", f"{self._number}?fields=display_phone_number")
             except FAILURES as problem:
-                self._note_waiting(f"WhatsApp does not answer: {type(problem).__name__}")
+                self._link.note_waiting(str(self._link.unanswered(problem)))
             else:
-                if is_refused_credential(status, answer):
+                if wire.is_refused_credential(status, answer):
                     raise ConfigError("WhatsApp refuses the token", hint=_HINT)
                 if status == 200 and isinstance(answer, Mapping):
-                    self._on_message(answer)
+                    self._link.note_heard()
+                    self.status.name = str(answer.get("display_phone_number", ""))
                 else:
-                    self._note_waiting(f"WhatsApp answered {status}")
+                    self._link.note_waiting(f"WhatsApp answered {status}")
             await self._clock.sleep(CHECK_EVERY_S)
 
     async def send(self, part: Part) -> SendOutcome:
@@ -101,12 +91,12 @@ class WhatsAppChannel:
         try:
             if part.kind is PartKind.FILE:
                 return await self._send_file(part)
-            body = knock_for(part, self._template) if part.is_knock and self._template else message_for(part)
+            body = wire.knock_for(part, self._template) if part.is_knock and self._template else wire.message_for(part)
             status, _, answer = await self._call("POST", f"{self._number}/messages", json=body)
         except (*FAILURES, FabricError) as problem:
-            outcome: SendOutcome = failure_of(problem, "WhatsApp")
+            outcome: SendOutcome = self._link.failure(problem)
         else:
-            outcome = read_outcome(status, answer)
+            outcome = wire.read_outcome(status, answer)
         if part.kind is PartKind.EDIT and isinstance(outcome, AnswerLost):
             return Refused(outcome.problem)  # it is a message of its own there, so it is not repeated
         if isinstance(outcome, Refused):
@@ -135,8 +125,8 @@ class WhatsAppChannel:
         try:
             status, _, answer = await self._call("GET", file.file_id)
         except (*FAILURES, FabricError) as problem:
-            return FileProblem(failure_of(problem, "WhatsApp").problem, may_pass=True)
-        media = read_media(answer) if status == 200 else None
+            return FileProblem(self._link.failure(problem).problem, may_pass=True)
+        media = wire.read_media(answer) if status == 200 else None
         if media is None:
             return FileProblem(f"WhatsApp answered {status}", may_pass=answer is None or status == 429 or status >= 500)
         if media.size is not None and media.size > max_bytes:
@@ -144,40 +134,30 @@ class WhatsAppChannel:
         if not is_host_of(media.url, self._base, MEDIA_HOST):
             return FileProblem("it is not at WhatsApp")
         headers = {"authorization": f"Bearer {token}"}
-        return await self._calls.download(media.url, headers, max_bytes=max_bytes)
+        return await self._link.call.download(media.url, headers, max_bytes=max_bytes)
 
     async def aclose(self) -> None:
-        await self._calls.aclose()
+        await self._link.call.aclose()
 
     async def _send_file(self, part: Part) -> SendOutcome:
         """Upload a file, and then send the message that shows it: only the second can be in doubt."""
         document = part.document
         assert document is not None, "a file is sent with its content"
-        fields = file_fields(document)
+        fields = wire.file_fields(document)
         form = aiohttp.FormData({"messaging_product": "whatsapp", "type": fields.media_type})
         form.add_field("file", document.content, filename=fields.name, content_type=fields.media_type)
         try:
             status, _, answer = await self._call("POST", f"{self._number}/media", data=form)
         except FAILURES as problem:
-            return NotReached(failure_of(problem, "WhatsApp").problem)
+            return NotReached(self._link.failure(problem).problem)
         media_id = answer.get("id") if status < 300 and isinstance(answer, Mapping) else None
         if not media_id:
-            outcome = read_outcome(status, answer)
+            outcome = wire.read_outcome(status, answer)
             return NotReached(outcome.problem) if isinstance(outcome, AnswerLost) else outcome
-        body = document_for(part, str(media_id), fields.name)
+        body = wire.document_for(part, str(media_id), fields.name)
         status, _, answer = await self._call("POST", f"{self._number}/messages", json=body)
-        return read_outcome(status, answer)
+        return wire.read_outcome(status, answer)
 
     async def _call(self, method: str, path: str, **what: Any) -> PlatformAnswer:
         headers = {"authorization": f"Bearer {await self._token()}"}
-        return await self._calls(method, f"{self._base}/{path}", headers, **what)
-
-    def _on_message(self, answer: Mapping[str, Any]) -> None:
-        self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
-        self.status.heard_at = self._clock.now()
-        self.status.name = str(answer.get("display_phone_number", ""))
-
-    def _note_waiting(self, problem: str) -> None:
-        if problem != self.status.problem:
-            _log.warning("WhatsApp: %s", problem)
-        self.status.state, self.status.problem = ChannelState.WAITING, problem
+        return await self._link.call(method, f"{self._base}/{path}", headers, **what)

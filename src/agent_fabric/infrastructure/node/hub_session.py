@@ -15,9 +15,18 @@ from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed, RpcPeer
 from agent_fabric.application.node.serve_commands import CallRefused, ServeCommands
 from agent_fabric.application.ports.node import NodeRevoked
 from agent_fabric.domain.fleet.chain import KEY
-from agent_fabric.domain.fleet.handshake import hub_message, node_message, rotation_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
-from agent_fabric.domain.fleet.protocol import HEARTBEAT_S, PROTOCOL, SOCKET_PATH, CloseCode, Method, RpcCode
+from agent_fabric.domain.fleet.protocol import (
+    HEARTBEAT_S,
+    PROTOCOL,
+    SOCKET_PATH,
+    CloseCode,
+    Method,
+    RpcCode,
+    hub_message,
+    node_message,
+    rotation_message,
+)
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.infrastructure.node.floor_file import Floor

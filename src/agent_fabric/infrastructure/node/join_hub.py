@@ -11,8 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.node import JoinRefused
-from agent_fabric.domain.fleet.handshake import join_message
-from agent_fabric.domain.fleet.protocol import JOIN_PATH
+from agent_fabric.domain.fleet.protocol import JOIN_PATH, join_message
 from agent_fabric.infrastructure.fleet.signing import fingerprint, is_signed
 from agent_fabric.infrastructure.node.floor_file import DEFAULT_TEXT, FILE
 from agent_fabric.infrastructure.node.machine_facts import os_info

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from agent_fabric.domain.fleet.calls import SpooledCall, SpoolState
+from agent_fabric.application.ports.node import SpooledCall, SpoolState
 from agent_fabric.domain.fleet.chain import EMPTY_HEAD, ChainEntry, entry_hash
 
 KEPT_S: Final = 30 * 86_400.0

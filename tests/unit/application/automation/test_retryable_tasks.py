@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.application.automation.retryable_tasks import require_retryable
+from agent_fabric.application.automation.make_tasks import require_retryable
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Profile, Task
 

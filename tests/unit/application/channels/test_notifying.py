@@ -8,11 +8,8 @@ import pytest
 
 from agent_fabric.application.channels.answer_press import NOT_YOURS
 from agent_fabric.application.channels.manage_notify import ManageNotify
-from agent_fabric.application.channels.notify_user import NotifyUser
-from agent_fabric.application.channels.post_alerts import AlertUsers
+from agent_fabric.application.channels.notify_user import AlertUsers, NotifyUser, TellPlanOwner, TellWaiting
 from agent_fabric.application.channels.post_approvals import PostApprovals
-from agent_fabric.application.channels.tell_plan_owner import TellPlanOwner
-from agent_fabric.application.channels.tell_waiting import TellWaiting
 from agent_fabric.application.fleet.machine_calls import Machine
 from agent_fabric.application.ports.approvals import ApprovalStatus
 from agent_fabric.domain.approvals.answers import Question

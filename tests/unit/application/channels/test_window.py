@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from agent_fabric.application.channels.deliver_parts import KNOCK
 from agent_fabric.application.channels.replies import plain_part
-from agent_fabric.application.channels.tell_undelivered import KNOCK
 from agent_fabric.application.ports.channels import UNDELIVERED
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import WINDOW_CLOSED, DeliveryStatus, Refused

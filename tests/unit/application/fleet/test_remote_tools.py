@@ -9,8 +9,7 @@ import pytest
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand
 from agent_fabric.application.fleet.fleet_policy import FleetDoor
 from agent_fabric.application.fleet.live_nodes import LiveNodes
-from agent_fabric.application.fleet.remote_tools import RemoteTools, execution_id_of_call
-from agent_fabric.application.fleet.settle_commands import SettleCommands
+from agent_fabric.application.fleet.remote_tools import RemoteTools, SettleCommands, execution_id_of_call
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.domain.errors import InvalidInputs, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand

@@ -18,10 +18,9 @@ from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.fleet.serve_link import ServeLink
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
-from agent_fabric.domain.fleet.handshake import node_message
 from agent_fabric.domain.fleet.nodes import Node, NodeStatus
 from agent_fabric.domain.fleet.plans import PlanStatus
-from agent_fabric.domain.fleet.protocol import Method, RpcCode
+from agent_fabric.domain.fleet.protocol import Method, RpcCode, node_message
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.testing.fakes import FrozenClock

@@ -6,12 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from agent_fabric.application.fleet import settle_commands
+from agent_fabric.application.fleet import remote_tools
 from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.application.fleet.live_nodes import LiveNodes
-from agent_fabric.application.fleet.remote_tools import RemoteTools
+from agent_fabric.application.fleet.remote_tools import RemoteTools, SettleCommands
 from agent_fabric.application.fleet.roll_out_plan import RollOutPlan
-from agent_fabric.application.fleet.settle_commands import SettleCommands
 from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
@@ -54,7 +53,7 @@ async def test_what_expired_before_it_was_sent_is_settled_and_nothing_else() -> 
 
 @pytest.mark.proves("SC-7")
 async def test_a_store_that_is_gone_for_a_while_ends_no_duty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settle_commands, "SWEEP_S", 0.001)
+    monkeypatch.setattr(remote_tools, "SWEEP_S", 0.001)
     tools, looked = tools_of(FrozenClock()), asyncio.Event()
     failures: list[Exception | None] = [None]
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.node.serve_commands import CallRefused, NodeSelf, ServeCommands
+from agent_fabric.application.ports.node import SpoolState
 from agent_fabric.domain.fleet.binding import BoundCall, approval_message
-from agent_fabric.domain.fleet.calls import SpoolState
 from agent_fabric.domain.fleet.chain import first_broken, head_message
 from agent_fabric.domain.fleet.node_policy import node_policy
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS

@@ -17,6 +17,7 @@ from agent_fabric.domain.channels.inbound import (
     late_question,
     with_context,
 )
+from agent_fabric.domain.channels.notices import QuietHours
 from agent_fabric.domain.channels.pairing import (
     CODE_LASTS_S,
     PairingRequest,
@@ -27,7 +28,6 @@ from agent_fabric.domain.channels.pairing import (
     pairing_text,
     read_code,
 )
-from agent_fabric.domain.channels.quiet_hours import QuietHours
 from agent_fabric.domain.errors import InvalidInputs
 
 DIRECT = Place("telegram", "42", "7")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorState
+from agent_fabric.application.ports.automation import NewNoticed, Noticed, SensorState
 from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, add_letter

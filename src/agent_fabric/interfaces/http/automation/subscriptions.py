@@ -7,7 +7,7 @@ from fastapi import Path, Request
 from starlette.responses import Response
 
 from agent_fabric.application.automation.manage_schedules import require_person
-from agent_fabric.application.ports.subscriptions import SendOutcome
+from agent_fabric.application.ports.automation import SendOutcome
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.automation.outgoing import Subscription
 from agent_fabric.domain.errors import ScheduleNotFound

@@ -15,11 +15,10 @@ from agent_fabric.bootstrap.fleet import Fleet
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
 from agent_fabric.domain.fleet.commands import Invite, NodeCommand
-from agent_fabric.domain.fleet.handshake import join_message
 from agent_fabric.domain.fleet.node_policy import proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeStatus
-from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
+from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH, join_message
 from agent_fabric.domain.fleet.selectors import select_nodes
 from agent_fabric.domain.fleet.served_tools import node_call
 from agent_fabric.domain.identity.principals import Scope

@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from agent_fabric.application.ports.wake_ups import INBOX
-from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import MIN_GAP_S, HintedPause
+from agent_fabric.infrastructure.cluster.wake_ups.choose import MIN_GAP_S, HintedPause
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
 
 

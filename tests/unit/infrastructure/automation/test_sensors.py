@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.policy.globs import path_fits
-from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor, FreshnessSensor, _matcher, scan
+from agent_fabric.infrastructure.automation.sensors import FileChangeSensor, FreshnessSensor, _matcher, scan
 
 PATTERNS = ("src/**", "*.txt", "a/*/c", "docs/", "**/x.py", "in[bp]ox/?.csv", "a.b")
 PATHS = ("src/a", "src/a/b", "x.txt", "d/x.txt", "a/b/c", "a/b/d/c", "docs/a/b", "x.py", "q/x.py", "inbox/1.csv", "aXb")

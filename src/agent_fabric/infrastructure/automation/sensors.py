@@ -1,4 +1,4 @@
-"""Sensors that look at files: which have changed, and whether something is still fresh.
+"""Sensors that the configuration and files of workflows ask for; ours look at files.
 
 They poll: a scan also finds what changed while no one watched, and what network file systems never tell about.
 """
@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from agent_fabric.application.ports.automation import Sensor
+from agent_fabric.config.schema.automation import SensorConfig
 from agent_fabric.domain.automation.sensing import (
     FileCursor,
     Happening,
@@ -22,7 +24,9 @@ from agent_fabric.domain.automation.sensing import (
     change_happening,
     changed_files,
 )
+from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.policy.globs import may_fit_below
+from agent_fabric.infrastructure.packs.plugins import open_packaged_sensor
 
 SKIPPED = frozenset({".fabric", ".git"})
 MAX_FILES = 1_000_000
@@ -140,3 +144,25 @@ class FreshnessSensor:
             return Look(cursor, (), f"still stale, and told before: {told}")
         payload = {"newest": None if newest is None else newest[0], "age_s": age, "max_age_s": self.max_age_s}
         return Look({"stale": at}, (Happening(f"stale since {at}", payload),), f"stale: {told}")
+
+
+def open_sensor(home: Path, name: str, config: SensorConfig) -> Sensor | None:
+    """Return a sensor, whose patterns begin at `home`; None: it is told of events, and does not look.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    match config.kind:
+        case "file_change":
+            return FileChangeSensor(home, config.paths, config.settle_s)
+        case "freshness" if config.max_age_s is not None:
+            return FreshnessSensor(home, config.paths, config.max_age_s)
+        case "freshness":
+            raise ConfigError(
+                f"The sensor {name!r} needs max_age_s", hint="How old the newest file may be, in seconds."
+            )
+        case "event":
+            return None
+        case other:
+            packaged: Sensor = open_packaged_sensor(other, config.options)
+            return packaged
