@@ -246,7 +246,7 @@ class MemoryOverview:
         counted = {name: len(self.tables.queued(name)) for name in triggers}
         return {name: count for name, count in counted.items() if count}
 
-    async def asked(self, triggers: Sequence[str] | None = None) -> Mapping[str, AskedPerson]:
+    async def open_questions(self, triggers: Sequence[str] | None = None) -> Mapping[str, AskedPerson]:
         found: dict[str, AskedPerson] = {}
         for trigger, keys in self.tables.unsettled.items():
             runs = [self.tables.firings[key].run_id for key in sorted(keys)]
@@ -406,7 +406,7 @@ class MemorySensors:
                 started.append(each.noticed.run_id)
         return started
 
-    async def noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
+    async def list_noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
         found = [each for each in self.tables.happenings.values() if each.sensor == sensor]
         return sorted(found, key=lambda each: (-each.at, each.key))[:limit]
 

@@ -224,7 +224,7 @@ class AutomationContract:
         await automation.schedules.add(schedule, by="ada")
         await automation.schedules.add(a_schedule("quiet", number=2), by="ada")
         await automation.queue.commit([a_turn(schedule, a_firing())])
-        assert await automation.overview.asked() == await automation.overview.asked(["nightly"]) == {}
+        assert await automation.overview.open_questions() == await automation.overview.open_questions(["nightly"]) == {}
         below = replace(run_created(), parent=Parent(run_id=run_id, lane=LaneId("ask")))
         taken, below_id = await storage.runs.take(run_id), RunId("run-below")
         (question,) = log(a_question("second"), first=1)
@@ -233,9 +233,9 @@ class AutomationContract:
         asking = await storage.runs.take(below_id)
         await asking.held.append(log(a_question("first"), first=1))
         await asking.held.release()
-        open_now = await automation.overview.asked()
-        assert open_now == await automation.overview.asked(["quiet", "nightly"])
-        assert await automation.overview.asked(["quiet"]) == {}
+        open_now = await automation.overview.open_questions()
+        assert open_now == await automation.overview.open_questions(["quiet", "nightly"])
+        assert await automation.overview.open_questions(["quiet"]) == {}
         asked = open_now["nightly"]
         assert (asked.run_id, asked.approval_id, asked.decided_at) == (run_id, "first", None)
         assert asked.is_open_at(asked.since)
@@ -299,7 +299,7 @@ class AutomationContract:
         state = await sensors.state("files")
         assert (state.cursor, state.revision, state.reason) == ({"at": 1}, 1, "one file changed")
         assert await sensors.commit(state, Look({"at": 1}, (), "again"), [new], now=AT + 1) == []
-        assert await sensors.noticed("files", limit=5) == [noticed]
+        assert await sensors.list_noticed("files", limit=5) == [noticed]
         assert (await sensors.depth_of(run_id), await sensors.depth_of(RunId("other"))) == (3, 0)
         assert [(each.name, each.cursor, each.revision) for each in await sensors.states()] == [("files", None, 2)]
         assert await storage.runs.status(run_id) is RunStatus.RUNNING
@@ -334,7 +334,7 @@ class AutomationContract:
             found = await letters.find(letter.id)
             assert (found.status, found.settled_by, found.outcome) == ("replayed", "ada", run_id)
             assert await sensors.depth_of(run_id) == 4
-        assert {each.run_id for each in await sensors.noticed("files", limit=5)} == set(keys.values())
+        assert {each.run_id for each in await sensors.list_noticed("files", limit=5)} == set(keys.values())
 
     async def test_messages_of_one_run_keep_their_order_and_are_claimed_once(self, storage: Storage) -> None:
         receivers, queue = storage.automation.subscriptions, storage.automation.outgoing

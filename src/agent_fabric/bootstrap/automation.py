@@ -47,10 +47,9 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools.specs import Effect
-from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
-from agent_fabric.infrastructure.automation.sensors import open_sensor
+from agent_fabric.infrastructure.automation.cronsim_walls import read_cron, use_own_zones
 from agent_fabric.infrastructure.automation.message_sender import GuardedSender
-from agent_fabric.infrastructure.automation.zones import use_own_zones
+from agent_fabric.infrastructure.automation.sensors import open_sensor
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus, InProcessDurableBus, fits
 from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S, HintedPause, watched_pause
@@ -110,7 +109,6 @@ class Automation:
         return [*starting, self.messages(), *([self.arm(), self.watch(), self.fire()] if self.enabled else [])]
 
     async def aclose(self) -> None:
-        """Close the connections to receivers of messages."""
         await self.messages.sender.aclose()
 
     async def sensors(self) -> "list[SensorLine]":
@@ -354,7 +352,7 @@ def build_webhooks(
     tasks = TriggeredTasks(open_workflows(root, config), root.absolute().parent, start_run.limits.caps)
     reading = asyncio.Lock()
 
-    async def armed(source: str) -> Sequence[str]:
+    async def find_armed(source: str) -> Sequence[str]:
         async with reading:
             files = await asyncio.to_thread(workflows.files.list)
         found = [each for each in files if each.definition is not None]
@@ -368,14 +366,14 @@ def build_webhooks(
     return ReceiveDelivery(
         sources={name: _source(each) for name, each in config.webhooks.items()},
         resolve=local.secrets.chain.resolve,
-        book=local.records.storage.deliveries,
+        deliveries=local.records.storage.deliveries,
         tell=tell,
         limiter=start_run.limits.known,
         task_for=tasks,
         first_event=local.execute_task.first_event,
         start=start,
         clock=SystemClock(),
-        armed=armed,
+        find_armed=find_armed,
     )
 
 

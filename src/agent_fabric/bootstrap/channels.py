@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
@@ -32,7 +32,13 @@ from agent_fabric.application.runs.fetch_files import FetchDocuments
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.runs import fetch_files
-from agent_fabric.config.schema.channels import DiscordConfig, SlackConfig, TelegramConfig, WhatsAppConfig
+from agent_fabric.config.schema.channels import (
+    DiscordConfig,
+    PackagedChannelConfig,
+    SlackConfig,
+    TelegramConfig,
+    WhatsAppConfig,
+)
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.automation.webhooks import Scheme, Signing
 from agent_fabric.domain.channels.cards import NONCE_BYTES
@@ -43,6 +49,7 @@ from agent_fabric.infrastructure.cluster.wake_ups.choose import watched_pause
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.infrastructure.packs.plugins import open_channel
 
+_Settings = TelegramConfig | SlackConfig | DiscordConfig | WhatsAppConfig | PackagedChannelConfig
 RESTART_AFTER_S = 30.0
 """A channel that ended by a mistake of ours is begun again after this time."""
 
@@ -62,7 +69,6 @@ class Channels:
 
     @property
     def statuses(self) -> Sequence[ChannelStatus]:
-        """How each channel stands."""
         return [each.channel.status for each in self.running]
 
     def show_answers(self, so_far: Callable[[RunId], str]) -> None:
@@ -88,14 +94,6 @@ class _Joined:
     alert: Alert
 
 
-class _Habits(NamedTuple):
-    """What is configured about a channel beside its connection."""
-
-    groups: Collection[str]
-    max_age_s: float
-    streaming: str = Streaming.OFF
-
-
 def serve_channels(
     config: FabricConfig,
     local: LocalFabric,
@@ -109,28 +107,23 @@ def serve_channels(
     people = ManagePeople(storage.channels.people, storage.users, storage.channels.outbox, storage.clock)
     joined = _Joined(config, local, chat, people, bus, alert)
     running, webhooks = list[RunChannel](), dict[str, ReceiveWebhook]()
-    channel: Channel
-    if config.channels.telegram is not None:
-        bot = config.channels.telegram
-        channel, webhook = _telegram(bot, local, storage.clock)
-        running.append(_run(channel, joined, _Habits(bot.groups, bot.catch_up_max_age_s, bot.streaming)))
-        webhooks |= {"telegram": webhook} if webhook is not None else {}
-    if config.channels.slack is not None:
-        app = config.channels.slack
-        channel, webhook = _slack(app, local, storage.clock)
-        running.append(_run(channel, joined, _Habits(app.groups, app.catch_up_max_age_s, app.streaming)))
-        webhooks |= {"slack": webhook} if webhook is not None else {}
-    if config.channels.discord is not None:
-        client = config.channels.discord
-        channel = _discord(client, local, storage.clock)
-        running.append(_run(channel, joined, _Habits(client.groups, client.catch_up_max_age_s, client.streaming)))
-    if config.channels.whatsapp is not None:
-        number = config.channels.whatsapp
-        channel, webhooks["whatsapp"] = _whatsapp(number, local, storage.clock)
-        running.append(_run(channel, joined, _Habits((), number.catch_up_max_age_s)))
-    for name, packaged in config.channels.packaged.items():
-        channel = open_channel(name, packaged.options, local.secrets.chain.resolve, storage.clock)
-        running.append(_run(channel, joined, _Habits(packaged.groups, packaged.catch_up_max_age_s, packaged.streaming)))
+
+    def add(settings: _Settings, channel: Channel, webhook: ReceiveWebhook | None = None) -> None:
+        running.append(_run(channel, joined, settings))
+        if webhook is not None:
+            webhooks[channel.status.channel] = webhook
+
+    wanted = config.channels
+    if wanted.telegram is not None:
+        add(wanted.telegram, *_telegram(wanted.telegram, local, storage.clock))
+    if wanted.slack is not None:
+        add(wanted.slack, *_slack(wanted.slack, local, storage.clock))
+    if wanted.discord is not None:
+        add(wanted.discord, _discord(wanted.discord, local, storage.clock))
+    if wanted.whatsapp is not None:
+        add(wanted.whatsapp, *_whatsapp(wanted.whatsapp, local, storage.clock))
+    for name, packaged in wanted.packaged.items():
+        add(packaged, open_channel(name, packaged.options, local.secrets.chain.resolve, storage.clock))
     post_approvals = PostApprovals(NotifyUser.of(storage), storage.approvals, storage.agent_locks)
     if watch is not None:
         post_approvals.pause = watched_pause(InProcessWakeUps(), NOTICES, NOTICES, watch)
@@ -222,7 +215,12 @@ def _receiver(
     )
 
 
-def _run(channel: Channel, joined: _Joined, habits: _Habits) -> RunChannel:
+def _run(channel: Channel, joined: _Joined, settings: _Settings) -> RunChannel:
+    if isinstance(settings, WhatsAppConfig):  # it has neither
+        groups: Collection[str] = ()
+        streaming = Streaming.OFF
+    else:
+        groups, streaming = settings.groups, Streaming(settings.streaming)
     local, chat, people, bus = joined.local, joined.chat, joined.people, joined.bus
     storage, store = local.records.storage, local.records.storage.channels
     clock = storage.clock
@@ -232,7 +230,7 @@ def _run(channel: Channel, joined: _Joined, habits: _Habits) -> RunChannel:
     deliver = DeliverParts(
         channel, store.outbox, store.deliveries, clock, bus.publish, documents=documents, undelivered=undelivered
     )
-    preview = PreviewTurns(store, storage.reader, clock, lambda: deliver.pacer, Streaming(habits.streaming))
+    preview = PreviewTurns(store, storage.reader, clock, lambda: deliver.pacer, streaming)
 
     async def stop(run_id: RunId, by: str) -> object:
         return await local.cancel_run(run_id, by=by, reason="stopped in a chat")
@@ -258,8 +256,8 @@ def _run(channel: Channel, joined: _Joined, habits: _Habits) -> RunChannel:
         fetch=ReceiveFiles(clock),
         files=files,
         undelivered=undelivered,
-        groups=habits.groups,
-        max_age_s=habits.max_age_s,
+        groups=groups,
+        max_age_s=settings.catch_up_max_age_s,
     )
     return RunChannel(
         channel=channel,

@@ -36,7 +36,7 @@ from agent_fabric.domain.fleet.plans import PlanStatus
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S
-from agent_fabric.infrastructure.fleet.hub_key import hub_key
+from agent_fabric.infrastructure.fleet.approval_keys import hub_key
 from agent_fabric.infrastructure.fleet.node_archive import NodeArchive, node_archive
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.infrastructure.identity.own_secrets import key_pepper
@@ -66,7 +66,6 @@ class Fleet:
     _looking: "set[asyncio.Task[None]]" = field(default_factory=set)
 
     async def archive(self) -> NodeArchive:
-        """Return the program for machines."""
         return await asyncio.to_thread(node_archive)
 
     async def verify(self, which: str) -> NodeAudit:
@@ -84,9 +83,9 @@ class Fleet:
 
     def listen(self) -> None:
         """Look at once when another process hints at a node, or at a command that is settled."""
-        self._wake_ups.listen(NODES, self._hinted)
+        self._wake_ups.listen(NODES, self._on_hint)
 
-    def _hinted(self, hint: Mapping[str, Any]) -> None:
+    def _on_hint(self, hint: Mapping[str, Any]) -> None:
         live, execution_id = self.hub.live, str(hint.get("command", ""))
         if node := str(hint.get("node", "")):
             live.review(NodeId(node), doubted=hint.get("doubt") is True)

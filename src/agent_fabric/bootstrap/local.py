@@ -118,13 +118,11 @@ class LocalFabric:
 
     @property
     def continue_run(self) -> "ContinueRun":
-        """Follows up runs that have ended."""
         from agent_fabric.application.runs.continue_run import ContinueRun  # noqa: PLC0415 - few runs need it
 
         return ContinueRun(self.records.runs, self.records.storage.reader, self.records.layout, self.model_keys)
 
     async def aclose(self) -> None:
-        """Close connections and the store."""
         if self.audit.head_to:
             from agent_fabric.bootstrap.records import head_sender  # noqa: PLC0415 - few do
 

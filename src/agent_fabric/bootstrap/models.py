@@ -31,7 +31,6 @@ class ModelsHere:
 
     @property
     def weights(self) -> Weights:
-        """The files of the models inside agent-fabric."""
         return self.stack.embedded.weights
 
     @property
@@ -66,7 +65,6 @@ class ModelsHere:
         return PulledModel(name, None, None, target.base_url)
 
     async def list_models(self) -> ModelList:
-        """Look at what is there, anew."""
         return await listing(self.config, self.stack)()
 
 

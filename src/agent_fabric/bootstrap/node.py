@@ -56,7 +56,7 @@ class NodeParts:
             self.terminals,
             __version__,
             "" if self.upgrades is None else self.upgrades.sha256,
-            self.servers.reported(),
+            self.servers.describe(),
         )
 
     def settle_upgrade(self) -> None:
@@ -86,11 +86,11 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
     instance = secrets.token_hex(16)
     guard = start_guard(instance)
     spool = Spool(folder.path / SPOOL)
-    if before := spool.kept(INSTANCE):
+    if before := spool.read(INSTANCE):
         kill_marked(str(before))  # a stop so hard that its guard went with it
     spool.keep(INSTANCE, instance)
     _forget_outputs(folder, spool)
-    hub_document = spool.kept(HUB_POLICY) or {}
+    hub_document = spool.read(HUB_POLICY) or {}
     key, commands = folder.key(), Commands(user, instance, folder.path / OUTPUTS)
     folder.make()  # one that an older version made may lack something
     files = NodeFiles(floor.roots, folder.path, user)
@@ -100,7 +100,7 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
     servers = ToolServers(
         read_servers(folder.path / SERVERS_FILE),
         commands,
-        lambda: spool.kept(TOOL_PINS) or {},
+        lambda: spool.read(TOOL_PINS) or {},
         lambda pins: spool.keep(TOOL_PINS, dict(pins)),
     )
     toolbox = Toolbox(
@@ -151,7 +151,7 @@ def trust_tools(folder: NodeFolder, server: str) -> None:
     """Forget how the tools of a server were described, so that they count as they are when they are used next."""
     spool = Spool(folder.path / SPOOL)
     try:
-        pins = spool.kept(TOOL_PINS) or {}
+        pins = spool.read(TOOL_PINS) or {}
         spool.keep(TOOL_PINS, {name: pin for name, pin in pins.items() if not name.startswith(f"{server}.")})
         spool.note("trust", "", {"server": server})
     finally:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.runs import RunListing, RunRepository
@@ -104,7 +104,6 @@ class Records:
 
     @property
     def runs(self) -> RunRepository:
-        """Runs and their logs."""
         if self.wake_ups is None:
             return self.storage.runs
         from agent_fabric.infrastructure.cluster.wake_ups.poking_repositories import PokingRuns  # noqa: PLC0415 - servers do
@@ -113,7 +112,6 @@ class Records:
 
     @property
     def catalogue(self) -> RunListing:
-        """Lists and searches."""
         return self.storage.catalogue
 
     @property
@@ -136,7 +134,6 @@ class Records:
         return SnapshotFolder(self.layout.snapshots(run_id), lambda: self.storage.encryption.cipher_of(run_id))
 
     def close(self) -> None:
-        """Finish every write."""
         self.storage.close()
 
     def __enter__(self) -> Self:
@@ -152,6 +149,16 @@ def _keyring(root: Path) -> "Keyring":
     return open_keyring(os.environ, root)
 
 
+def _open_storage(layout: Layout, address: StoreAddress, **more: Any) -> Storage:
+    from agent_fabric.infrastructure.persistence.storage import open_storage  # noqa: PLC0415 - commands for a server open none
+
+    key = audit_key(os.environ)
+    heads = audit_head_file(layout.root, key, os.environ)
+    return open_storage(
+        layout.root, address=address, clock=SystemClock(), ids=RandomIds(), audit_key=key, audit_heads=heads, **more
+    )
+
+
 def open_records(
     root: Path, address: StoreAddress | None = None, *, introduction: "Introduction | None" = None
 ) -> Records:
@@ -162,22 +169,15 @@ def open_records(
     Raises:
         ConfigProblem, ConfigError: see `store_address`.
     """
-    from agent_fabric.infrastructure.persistence.storage import open_storage  # noqa: PLC0415 - commands for a server open none
-
     layout = Layout(root.absolute())
-    key = audit_key(os.environ)
     place = store_address(layout.root) if address is None else address
     layout.make()
-    claim(layout.root, key)
+    claim(layout.root, audit_key(os.environ))
     runlog, run_index = JsonlRunLog(layout), RunIndex(layout)
-    storage = open_storage(
-        layout.root,
-        address=place,
-        clock=SystemClock(),
-        ids=RandomIds(),
+    storage = _open_storage(
+        layout,
+        place,
         run_dir=layout.own_run_dir,
-        audit_key=key,
-        audit_heads=audit_head_file(layout.root, key, os.environ),
         open_keyring=lambda: _keyring(layout.root),
         followers=(runlog, run_index),
         introduction=introduction,
@@ -204,19 +204,8 @@ def this_person() -> str:
 @contextmanager
 def opened_store(root: Path) -> Iterator[Storage]:
     """Give the store. Nothing is opened before something is read or written."""
-    from agent_fabric.infrastructure.persistence.storage import open_storage  # noqa: PLC0415 - as above
-
     layout = Layout(root.absolute())
-    key = audit_key(os.environ)
-    storage = open_storage(
-        layout.root,
-        address=store_address(layout.root),
-        clock=SystemClock(),
-        ids=RandomIds(),
-        run_dir=layout.run_dir,
-        audit_key=key,
-        audit_heads=audit_head_file(layout.root, key, os.environ),
-    )
+    storage = _open_storage(layout, store_address(layout.root), run_dir=layout.run_dir)
     try:
         yield storage
     finally:
@@ -228,9 +217,7 @@ def running_server(root: Path) -> str | None:
     url = recorded_server(root)
     if url is None:
         return None
-    from agent_fabric.infrastructure.clock import RandomIds, SystemClock  # noqa: PLC0415 - mostly, no server runs
-    from agent_fabric.infrastructure.persistence.storage import open_storage  # noqa: PLC0415 - as above
-    from agent_fabric.infrastructure.runs.log.layout import Layout  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.persistence.storage import open_storage  # noqa: PLC0415 - mostly, no server runs
 
     storage = open_storage(root, clock=SystemClock(), ids=RandomIds(), run_dir=Layout(root).run_dir)
     return url if storage.leases.is_served() else None
@@ -395,7 +382,7 @@ def key_states(root: Path, config: "FabricConfig", *, accept: bool = False) -> "
     """
     from agent_fabric.application.cluster import require_keys as keys  # noqa: PLC0415 - one command needs it
     from agent_fabric.application.ports.key_fingerprints import ENCRYPTION  # noqa: PLC0415 - as above
-    from agent_fabric.infrastructure.fleet.hub_key import hub_key  # noqa: PLC0415 - it loads ciphers
+    from agent_fabric.infrastructure.fleet.approval_keys import hub_key  # noqa: PLC0415 - it loads ciphers
     from agent_fabric.infrastructure.identity.own_secrets import key_pepper, token_secret  # noqa: PLC0415 - as above
     from agent_fabric.infrastructure.threads import wait_for  # noqa: PLC0415 - as above
 

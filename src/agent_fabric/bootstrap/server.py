@@ -150,7 +150,6 @@ class Operations:
 
     @cached_property
     def check_readiness(self) -> CheckReadiness:
-        """Tells whether work is welcome."""
         return CheckReadiness(self._gauge, lambda: self.dispatch.stopping, SystemClock())
 
     @property
@@ -158,7 +157,6 @@ class Operations:
         return self.records.storage.gauge
 
     async def metrics_text(self, streams: int) -> bytes:
-        """Return all metrics as Prometheus reads them."""
         values = await self.vitals()
         readings = [Reading(f"fabric_{name}", MEANINGS[name], value) for name, value in values.items()]
         firing = [(rule, alert) for rule, alert, _ in self.watchers.alerts.standing()]
@@ -171,7 +169,7 @@ class Operations:
         ]
         return await asyncio.to_thread(self.watchers.metrics.text, readings)
 
-    async def watched(self) -> dict[str, float]:
+    async def measure(self) -> dict[str, float]:
         """Return what alerts are about; unlike the vitals, it also finds out whether the store can be written."""
         values = await self.vitals()
         if "store" in await self.check_readiness():
@@ -179,7 +177,6 @@ class Operations:
         return values
 
     async def status(self, *, check: bool) -> StoreStatus:
-        """Tell how the store stands."""
         return await self._gauge.status(check=check)
 
     async def back_up(self, *, by: Principal, workspaces: bool) -> Backup:
@@ -201,7 +198,7 @@ class Operations:
 
     def duties(self) -> list[Coroutine[Any, Any, None]]:
         """Return what goes on for as long as the server runs."""
-        duties: list[Coroutine[Any, Any, None]] = [self.watchers.alerts(self.watched)]
+        duties: list[Coroutine[Any, Any, None]] = [self.watchers.alerts(self.measure)]
         if self.retention.older_than_days is not None:
             retention = ApplyRetention(
                 collect_garbage(self.records),
@@ -221,7 +218,6 @@ class Operations:
             await send.forever(operations_log("audit"))
 
     async def aclose(self) -> None:
-        """Close connections."""
         await self.watchers.post.aclose()
 
 
@@ -317,17 +313,14 @@ class ServerFabric:
 
     @property
     def clock(self) -> Clock:
-        """The time."""
         return self.execute_task.clock
 
     @property
     def policy_profile(self) -> str:
-        """The policy profile that new runs begin with."""
         return self.execute_task.policy_profile
 
     @property
     def sandbox_level(self) -> str:
-        """How strong the box around tools is."""
         return self.execute_task.sandbox_level
 
     @property
@@ -344,7 +337,6 @@ class ServerFabric:
         self.records.storage.gauge.require_in_place()
 
     def run_dir(self, run_id: RunId) -> str:
-        """Return the run's folder."""
         return self.records.layout.run_dir(run_id)
 
     def task(
@@ -444,7 +436,6 @@ class ServerFabric:
         await self.dispatch.stop(timeout_s=STOPPING * self.settings.shutdown_timeout_s)
 
     async def aclose(self) -> None:
-        """Close connections and the store."""
         if self._leads:
             forget_server(self.records.layout.root)
         self.records.storage.leases.release_server()

@@ -88,7 +88,7 @@ class Workflows:
     def _known_now(self) -> KnownNames:
         return replace(self.known(), workflows=frozenset(each.name for each in self.files.list()))
 
-    def renewed(self, frozen: FrozenWorkflow, like: Task, more: MoreInputs = lambda _: {}) -> Task:
+    def renew(self, frozen: FrozenWorkflow, like: Task, more: MoreInputs = lambda _: {}) -> Task:
         """Return the task to carry out a workflow as its file is now, with the same inputs and those that are new.
 
         Raises:
@@ -151,7 +151,7 @@ def open_workflows(root: Path, config: FabricConfig) -> Workflows:
         # Packages do not come and go while a process lives, and looking for them takes milliseconds.
         return frozenset(offer.name for offer in installed_actions() if not offer.problem)
 
-    def known() -> KnownNames:
+    def find_known() -> KnownNames:
         return KnownNames(
             agents={
                 each.name: AgentShape(inputs=each.definition.inputs, outputs=each.definition.outputs)
@@ -161,7 +161,7 @@ def open_workflows(root: Path, config: FabricConfig) -> Workflows:
             actions=actions(),
         )
 
-    return Workflows(config, DefinitionFolder(folders, known), agents, known)
+    return Workflows(config, DefinitionFolder(folders, find_known), agents, find_known)
 
 
 def require_by_hand(definition: WorkflowDefinition) -> None:
@@ -194,7 +194,7 @@ def fork_workflow(
     With `current`, the files count as they are now, and not what the earlier run was given; `more` are inputs that
     they have since.
     """
-    return ForkWorkflow(records.runs, records.layout, None if current is None else partial(current.renewed, more=more))
+    return ForkWorkflow(records.runs, records.layout, None if current is None else partial(current.renew, more=more))
 
 
 def signal_workflow(records: "Records") -> SignalWorkflow:

@@ -135,7 +135,7 @@ async def test_ready_tells_what_is_wrong_to_anybody_but_no_more(tmp_path: Path) 
         assert (answer.status_code, answer.json()) == (503, {"ready": False, "failing": ["store"]})
         assert str(tmp_path) not in answer.text
         assert (await server.client.head("/ready")).status_code == 503
-        assert (await server.fabric.operations.watched())["store_unavailable"] == 1
+        assert (await server.fabric.operations.measure())["store_unavailable"] == 1
         assert (await scraped(server))["fabric_store_unavailable"][()] == 1
         database.with_name("gone").rename(database)
 

@@ -36,14 +36,10 @@ class WorkflowFile(Protocol):
     """A file of a workflow."""
 
     @property
-    def name(self) -> str:
-        """The name of the workflow."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def path(self) -> Path:
-        """The file."""
-        ...
+    def path(self) -> Path: ...
 
     @property
     def definition(self) -> WorkflowDefinition | None:
@@ -86,7 +82,6 @@ class ArmTriggers:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def arm(self) -> None:
-        """Arm what is declared now."""
         files = [each for each in await asyncio.to_thread(self.list_files) if each.definition is not None]
         await self._arm_schedules(files)
         wanted = {each.name: each for each in (*self._of_files(files), *self._of_config())}
@@ -164,19 +159,19 @@ class ArmTriggers:
             triggers, name = each.definition.triggers, f"{FILE_PREFIX}{each.name}"
             if triggers.on_change:
                 looks = _sensor("file_change", each.name, paths=triggers.on_change)
-                yield self._armed(f"{name}:on_change", looks)
+                yield self._arm_sensor(f"{name}:on_change", looks)
             if triggers.on_event:
                 hears = _sensor("event", each.name, events=triggers.on_event)
-                yield self._armed(f"{name}:on_event", hears)
+                yield self._arm_sensor(f"{name}:on_event", hears)
 
     def _of_config(self) -> Iterator[ArmedSensor]:
         for name, each in self.config.sensors.items():
             try:
-                yield self._armed(name, each)
+                yield self._arm_sensor(name, each)
             except FabricError as problem:
                 _log.warning("Sensor %s is not armed: %s", name, problem.message)
 
-    def _armed(self, name: str, config: SensorConfig) -> ArmedSensor:
+    def _arm_sensor(self, name: str, config: SensorConfig) -> ArmedSensor:
         return ArmedSensor(
             name=name,
             kind=config.kind,

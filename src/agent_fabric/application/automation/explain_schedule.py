@@ -59,7 +59,7 @@ class ExplainSchedule:
             at = found.at if found.fired_at is None else found.fired_at
             waited = [each for each in await self.overview.questions(RunId(found.about)) if each.is_open_at(at)]
             return found.waiting_for(waited[0], now=now) if waited else found
-        open_now = (await self.overview.asked([name])).get(name)
+        open_now = (await self.overview.open_questions([name])).get(name)
         if open_now is None or found.answer is Verdict.MOVED or found.at < open_now.since:
             return found
         return found.waiting_for(open_now, now=now)

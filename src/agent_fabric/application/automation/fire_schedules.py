@@ -220,7 +220,6 @@ class FireSchedules:
         return None if next_at is None else next_at + jitter(schedule.name, next_at, schedule.jitter_s)
 
     async def _turn(self, due: DueSchedule, now: float) -> Turn:
-        """Decide about one schedule."""
         schedule = due.schedule
         over = [run for run in due.open_runs if run.is_over]
         failures = failures_after(due.failures, over)
@@ -256,29 +255,15 @@ class FireSchedules:
         )
 
     def _paused_turn(self, due: DueSchedule, now: float, over: Sequence[OpenRun], failures: int, why: str) -> Turn:
-        """Pause a schedule instead of firing it."""
         schedule = due.schedule
         assert schedule.next_at is not None
         firing = self._firing(schedule, schedule.next_at, FiringStatus.SKIPPED, Reason.PAUSED, now, about=why)
         skipped = NewFiring(firing=replace(firing, until_at=max(now, firing.due_at)))
-        return Turn(
-            schedule=schedule,
-            next_at=None,
-            look_at=None,
-            firings=[skipped],
-            over=over,
-            failures=failures,
-            paused_by=why,
-        )
+        turn = Turn(schedule=schedule, next_at=None, look_at=None, firings=[skipped], paused_by=why)
+        return replace(turn, over=over, failures=failures)
 
     async def _fire(
-        self,
-        schedule: Schedule,
-        instant: float,
-        placed: Placement,
-        active: Sequence[OpenRun],
-        now: float,
-        room: int,
+        self, schedule: Schedule, instant: float, placed: Placement, active: Sequence[OpenRun], now: float, room: int
     ) -> tuple[NewFiring, DeadLetter | None]:
         """Return what is recorded for one instant, with the run that it starts."""
         status, reason, about = placed.status, placed.reason, ""
@@ -390,7 +375,6 @@ class FireSchedules:
             _log.warning("Run %s was not cancelled for the next firing: %s", run_id, problem.message)
 
     async def _start_waiting(self, now: float) -> list[RunId]:
-        """Start queued firings whose turn it is."""
         started: list[RunId] = []
         for firing, runs in await self.store.queue.waiting(limit=BATCH):
             if sum(not run.is_over for run in runs) >= runs_at_once(firing):

@@ -111,11 +111,11 @@ class ScheduledTasks:
         if self.rights is not None:
             schedule = await self.rights(schedule)
         if schedule.target_kind is TargetKind.AGENT and not schedule.target:
-            return self._owned(schedule, self._instruction(schedule))
+            return self._give_owner(schedule, self._instruction(schedule))
         if schedule.target_kind is TargetKind.NODE_COMMAND:
             await self._require_machine(schedule.target)
         async with self._lock:  # files are looked at by one at a time: they remember what they have read
-            return self._owned(schedule, await asyncio.to_thread(self._task, schedule))
+            return self._give_owner(schedule, await asyncio.to_thread(self._task, schedule))
 
     async def _require_machine(self, name: str) -> None:
         if self.find_machine is not None and await self.find_machine(name) is None:
@@ -186,7 +186,7 @@ class ScheduledTasks:
             project=project,
         )
 
-    def _owned(self, schedule: Schedule, task: Task) -> Task:
+    def _give_owner(self, schedule: Schedule, task: Task) -> Task:
         """Return the task as that of the schedule's owner, with the rights that they have."""
         if schedule.on_doubt is OnDoubt.RETRY:
             require_retryable(task)

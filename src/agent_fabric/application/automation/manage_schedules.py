@@ -46,8 +46,8 @@ _PLAIN = (
     "chat_session_id",
     "inputs",
 )
-MAX_SCHEDULES = 100_000
-MOST = 400 * 86_400
+_CHOICES = {"target_kind": TargetKind, "misfire": Misfire, "overlap": Overlap, "on_doubt": OnDoubt}
+MAX_VALUE = 400 * 86_400
 """Of any number that is set: 400 days in seconds."""
 TRIES = 5
 """A change of a schedule that is fired at this moment is tried again."""
@@ -112,8 +112,7 @@ class ManageSchedules:
                 if owner_of(by) == changed.owner != LOCAL_OWNER:
                     changed = replace(changed, user_scopes=tuple(sorted(by.scopes)))
                 await self.require_startable(changed)
-            paused = "" if changed.is_active else by.name
-            changed = replace(changed, paused_by=paused)
+            changed = replace(changed, paused_by="" if changed.is_active else by.name)
             if await self.store.schedules.change(schedule, changed, by=by.name, now=now):
                 self.changed()
                 return changed
@@ -180,12 +179,8 @@ class ManageSchedules:
             await self.make_task(schedule)
 
     def _changed_schedule(self, base: Schedule, wish: Mapping[str, Any], now: float) -> Schedule:
-        """Return a schedule with what was wished."""
         rule = replace(base.rule, **{key: wish[key] for key in _RULE if wish.get(key) is not None})
-        if "starts_at" in wish and wish["starts_at"] is None:
-            rule = replace(rule, starts_at=None)
-        if "ends_at" in wish and wish["ends_at"] is None:
-            rule = replace(rule, ends_at=None)
+        rule = replace(rule, **{key: None for key in ("starts_at", "ends_at") if key in wish and wish[key] is None})
         if wish.get("every") is not None:
             if wish.get("cron_expression"):
                 raise InvalidInputs("A schedule has a cron expression or an interval", hint="Leave one of them out.")
@@ -199,14 +194,9 @@ class ManageSchedules:
         schedule = replace(base, rule=rule, **{key: wish[key] for key in _PLAIN if wish.get(key) is not None})
         if "daily_runs" in wish:
             schedule = replace(schedule, daily_runs=wish["daily_runs"])
-        if wish.get("target_kind"):
-            schedule = replace(schedule, target_kind=_choice(TargetKind, wish["target_kind"], "target_kind"))
-        if wish.get("misfire"):
-            schedule = replace(schedule, misfire=_choice(Misfire, wish["misfire"], "misfire"))
-        if wish.get("overlap"):
-            schedule = replace(schedule, overlap=_choice(Overlap, wish["overlap"], "overlap"))
-        if wish.get("on_doubt"):
-            schedule = replace(schedule, on_doubt=_choice(OnDoubt, wish["on_doubt"], "on_doubt"))
+        for name, kind in _CHOICES.items():
+            if wish.get(name):
+                schedule = replace(schedule, **{name: _choice(kind, wish[name], name)})
         if wish.get("is_active") is not None:
             schedule = replace(schedule, is_active=bool(wish["is_active"]))
         _require_target(schedule)
@@ -275,7 +265,7 @@ def _require_sense(schedule: Schedule) -> None:
     least = {"max_catch_up": 1, "pause_after_failures": 0, "max_late_s": 0, "jitter_s": 0, "daily_runs": 1}
     for name, lowest in least.items():
         value = getattr(schedule, name)
-        if value is not None and not lowest <= value <= MOST:
+        if value is not None and not lowest <= value <= MAX_VALUE:
             raise InvalidInputs(f"{name} cannot be {value}", hint=f"It is at least {lowest}.")
     rule = schedule.rule
     if rule.starts_at is not None and rule.ends_at is not None and rule.ends_at < rule.starts_at:

@@ -45,7 +45,7 @@ from agent_fabric.domain.tools.json_schema import too_deep
 SUBJECT = "agent33.webhook"
 """Beginning of the subject under which deliveries are told; the source follows."""
 MAX_FIELDS = 1_000
-_NOBODY = Signing(scheme=Scheme.GITHUB)
+_NO_SOURCE = Signing(scheme=Scheme.GITHUB)
 _NEVER = (ConfigError, DefinitionNotFound, InvalidDefinition, InvalidInputs, RecruitError)
 """Why a workflow cannot be started, however often it is tried."""
 
@@ -93,7 +93,7 @@ class ReceiveDelivery:
     sources: Mapping[str, DeliverySource]
     resolve: Callable[[str], Awaitable[str]]
     """Finds a secret by its reference."""
-    book: DeliveryStore
+    deliveries: DeliveryStore
     tell: Callable[[BusMessage], None]
     """Tells this process of a message that is in the outbox."""
     limiter: Limiter
@@ -101,7 +101,7 @@ class ReceiveDelivery:
     first_event: FirstEvent
     start: Start
     clock: Clock
-    armed: Callable[[str], Awaitable[Sequence[str]]] | None = None
+    find_armed: Callable[[str], Awaitable[Sequence[str]]] | None = None
     """Finds the workflows whose files name a source as their trigger."""
     receivers: dict[str, WebhookReceiver] = field(default_factory=dict)
     """Who else wants the deliveries of a source."""
@@ -160,12 +160,12 @@ class ReceiveDelivery:
     async def _take(self, name: str, source: DeliverySource, delivery: Delivery) -> Received:
         found = delivery.delivery_id
         runs = {run_of(name, found): source.workflow} if source.workflow else {}
-        if self.armed is not None:
-            armed = [each for each in await self.armed(name) if each != source.workflow]
+        if self.find_armed is not None:
+            armed = [each for each in await self.find_armed(name) if each != source.workflow]
             runs |= {run_of(f"{name} {each}", found): each for each in armed}
         if source.events and delivery.event not in source.events:
             runs = {}
-        known = await self.book.find(name, found, tuple(runs))
+        known = await self.deliveries.find(name, found, tuple(runs))
         if known is not None:
             return Received(delivery_id=found, run_id=next(iter(known), None), is_repeated=True)
         created, letters = await self._prepare(name, delivery, runs)
@@ -175,7 +175,7 @@ class ReceiveDelivery:
         run_id = next(iter(created), None)
         message = _message(name, delivery, run_id)
         new = NewDelivery(source=name, delivery_id=found, runs=created, letters=letters, message=message)
-        if not await self.start(name, tuple(created), lambda: self.book.take(new)):
+        if not await self.start(name, tuple(created), lambda: self.deliveries.take(new)):
             return Received(delivery_id=found, run_id=run_id, is_repeated=True)
         self.tell(message)
         return Received(delivery_id=found, run_id=run_id, answer=answer)
@@ -205,7 +205,7 @@ class ReceiveDelivery:
             secret = ""  # said at the start, and in the doctor; a stranger does not learn of it
         if weakness(secret.encode(errors="surrogateescape"), shortest=SHORTEST_SECRET):
             secret = ""  # changed since the start
-        signed = is_signed(source.signing if source else _NOBODY, secret, headers, body, now=self.clock.now())
+        signed = is_signed(source.signing if source else _NO_SOURCE, secret, headers, body, now=self.clock.now())
         if source is None or not signed:
             raise Unauthenticated(
                 "The signature, which is the credential here, is missing or wrong",

@@ -100,7 +100,6 @@ class BusLetters:
     clock: Clock
 
     async def keep(self, name: str, message: BusMessage, reason: str) -> None:
-        """Keep a message that is given up."""
         payload = {
             "name": name,
             "message_id": message.message_id,

@@ -25,6 +25,7 @@ from agent_fabric.domain.automation.outgoing import (
     GONE,
     OutgoingMessage,
     Subscription,
+    message_for,
     next_attempt_s,
     signed_headers,
 )
@@ -64,15 +65,7 @@ class SendMessages:
         """
         now = self.clock.now()
         wanted = [
-            OutgoingMessage(
-                id=f"{message.message_id}>{each.name}",
-                subscription=each.name,
-                message_id=message.message_id,
-                subject=message.subject,
-                payload=message.payload,
-                next_at=now,
-                created_at=now,
-            )
+            message_for(each.name, message.message_id, message.subject, message.payload, now)
             for each in await self.store.list()
             if any(self.fits(pattern, message.subject) for pattern in each.subjects)
         ]
@@ -151,10 +144,7 @@ class SendMessages:
             secrets = [await self.resolve(each) for each in subscription.secrets(at)]
         except FabricError as problem:
             return SendOutcome(0, problem.message)
-        headers = {
-            "content-type": "application/json",
-            **signed_headers(secrets, message.message_id, at, body),
-        }
+        headers = {"content-type": "application/json", **signed_headers(secrets, message.message_id, at, body)}
         return await self.sender.send(subscription.url, headers, body)
 
     async def test(self, name: str) -> SendOutcome:
@@ -164,16 +154,8 @@ class SendMessages:
             ScheduleNotFound: there is no such subscription.
         """
         subscription = await self.find(name)
-        message_id, now = f"test-{uuid.uuid4()}", self.clock.now()
-        message = OutgoingMessage(
-            id=message_id,
-            subscription=name,
-            message_id=message_id,
-            subject="agent33.test",
-            payload={"subscription": name},
-            created_at=now,
-        )
-        return await self._send(subscription, message)
+        message_id, payload = f"test-{uuid.uuid4()}", {"subscription": name}
+        return await self._send(subscription, message_for(name, message_id, "agent33.test", payload, self.clock.now()))
 
     async def add(self, name: str, subjects: Sequence[str], url: str, secret: str, *, by: Principal) -> Subscription:
         """Keep a new receiver.
@@ -220,20 +202,11 @@ class SendMessages:
 
     async def replay(self, letter: DeadLetter, by: Principal, again: bool) -> str:  # noqa: ARG002 - see `Replay`
         """Send a message that was given up, under the id that it had or a new one."""
-        kept = letter.payload
-        now = self.clock.now()
+        kept, name = letter.payload, str(letter.payload["subscription"])
         message_id = f"again-{uuid.uuid4()}" if again else str(kept["message_id"])
-        message = OutgoingMessage(
-            id=f"{message_id}>{kept['subscription']}",
-            subscription=str(kept["subscription"]),
-            message_id=message_id,
-            subject=str(kept["subject"]),
-            payload=kept["payload"],
-            next_at=now,
-            created_at=now,
-        )
-        await self.find(message.subscription)
-        await self.queue.put([message])
+        await self.find(name)
+        now = self.clock.now()
+        await self.queue.put([message_for(name, message_id, str(kept["subject"]), kept["payload"], now)])
         self.changed()
         return message_id
 

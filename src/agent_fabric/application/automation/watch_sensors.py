@@ -68,7 +68,6 @@ class WatchSensors:
     """Where sensors stood when they last looked."""
 
     async def __call__(self) -> None:
-        """Let sensors look until cancelled."""
         while True:
             for armed in tuple(self.armed.values()):
                 now = self.clock.monotonic()

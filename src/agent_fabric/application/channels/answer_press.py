@@ -42,7 +42,7 @@ class AnswerPress:
             await channel.answer(press, "This button means nothing any more.")
             return "unknown"
         by = await self.people.principal(press.sender)
-        asked = await self._asked(pressed, by)
+        asked = await self._find_asked(pressed, by)
         card = await self._card(press, pressed)
         verdict = judge_press(
             pressed,
@@ -82,7 +82,7 @@ class AnswerPress:
                 return part
         return None
 
-    async def _asked(self, pressed: PressedButton, by: Principal | None) -> ApprovalCard | None:
+    async def _find_asked(self, pressed: PressedButton, by: Principal | None) -> ApprovalCard | None:
         """Return the approval as the one who pressed may see and answer it; None: they may not."""
         if by is None or not by.may(Scope.APPROVALS):
             return None

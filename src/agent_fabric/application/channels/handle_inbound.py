@@ -339,7 +339,7 @@ class HandleInbound:
         if session.owner != f"user:{by.name}":
             raise Forbidden(f"This is a session of {session.owner}")
         if not wanted:
-            await self._say(message, await self.files.listed(session.last_run))
+            await self._say(message, await self.files.list_files(session.last_run))
             return
         part = await self.files.asked_for(session.last_run, wanted, message.place, source=reply_source(message))
         if part is None:

@@ -59,7 +59,6 @@ class ManagePeople:
         return person
 
     async def list(self) -> Sequence[Person]:
-        """Return everyone who is paired."""
         return await self.people.list()
 
     async def unpair(self, user: str, *, channel: str = "", by: Principal) -> Sequence[Person]:

@@ -1,6 +1,6 @@
 """Tells users of things where they want to be told: on channels and over webhooks, but not in their quiet hours."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -13,14 +13,33 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import UserRepository
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.approvals.answers import Question
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.automation.firing import AskedPerson
-from agent_fabric.domain.automation.outgoing import OutgoingMessage
+from agent_fabric.domain.automation.outgoing import message_for
+from agent_fabric.domain.channels.addresses import PLATFORMS
 from agent_fabric.domain.channels.deliveries import Part
-from agent_fabric.domain.channels.notices import Notice, NoticeKind, NotifyPreference
+from agent_fabric.domain.channels.notices import (
+    ANY_CHANNEL,
+    PAGE,
+    WEBHOOK,
+    Notice,
+    NoticeKind,
+    NotifyPreference,
+    read_preference,
+)
 from agent_fabric.domain.channels.pairing import Person, is_still
 from agent_fabric.domain.channels.rendering import rendering_of
-from agent_fabric.domain.errors import AccountNotFound, ApprovalNotFound, ChannelNotFound, FabricError, ScheduleNotFound
+from agent_fabric.domain.errors import (
+    AccountNotFound,
+    ApprovalNotFound,
+    ChannelNotFound,
+    FabricError,
+    Forbidden,
+    InvalidInputs,
+    ScheduleNotFound,
+)
 from agent_fabric.domain.fleet.plans import Plan
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.domain.observability.alerts import USER, Severity
 
 SUBJECT = "agent33.notify"
@@ -40,7 +59,6 @@ class NotifyUser:
 
     @classmethod
     def of(cls, storage: Storage) -> Self:
-        """Return the use case over a store."""
         return cls(storage.channels, storage.users, storage.automation.outgoing, storage.clock)
 
     async def __call__(self, user: str, notice: Notice) -> Sequence[Part]:
@@ -75,17 +93,9 @@ class NotifyUser:
 
     async def post(self, notice: Notice, wanted: NotifyPreference) -> None:
         """Hand a notice to the webhooks of a user; they have no quiet hours."""
-        now = self.clock.now()
+        now, payload = self.clock.now(), {"user": wanted.user, "text": notice.text, **notice.facts}
         messages = [
-            OutgoingMessage(
-                id=f"{notice.source}>{name}",
-                subscription=name,
-                message_id=notice.source,
-                subject=f"{SUBJECT}.{notice.kind}",
-                payload={"user": wanted.user, "text": notice.text, **notice.facts},
-                next_at=now,
-                created_at=now,
-            )
+            message_for(name, notice.source, f"{SUBJECT}.{notice.kind}", payload, now)
             for name in wanted.webhooks(notice.kind)
         ]
         if messages:
@@ -105,7 +115,6 @@ class TellPlanOwner:
     notify: NotifyUser
 
     async def __call__(self, plan: Plan) -> None:
-        """Tell it."""
         notice = Notice(
             source=f"plan:{plan.id}:{plan.status}:{plan.updated_at:.3f}",
             kind=NoticeKind.ALERT,
@@ -173,8 +182,7 @@ class TellWaiting:
     """Questions that this process has told of, as long as they are open."""
 
     async def __call__(self) -> None:
-        """Look once."""
-        asked = await self.overview.asked()
+        asked = await self.overview.open_questions()
         self._told.intersection_update(each.approval_id for each in asked.values())
         for name, each in asked.items():
             if each.approval_id not in self._told:
@@ -202,3 +210,74 @@ class TellWaiting:
             await self.notify(schedule.requested_by, notice)
         except AccountNotFound:  # made on this machine, or with a key: the alert tells the others
             return
+
+
+@dataclass(frozen=True, slots=True)
+class ManageNotify:
+    """Use case: show and change a preference: one's own, or as an admin anyone's."""
+
+    store: ChannelStore
+    users: UserRepository
+    clock: Clock
+
+    async def find(self, user: str, *, by: Principal) -> NotifyPreference:
+        """Return where a user wants to be told.
+
+        Raises:
+            Forbidden: it is someone else's.
+            AccountNotFound: there is no such user.
+        """
+        await self._require(user, by)
+        return await self.store.notify.find(user)
+
+    async def save(
+        self,
+        user: str,
+        *,
+        by: Principal,
+        approvals: Sequence[str] | None = None,
+        alerts: Sequence[str] | None = None,
+        quiet_hours: str | None = None,
+        timezone: str | None = None,
+    ) -> NotifyPreference:
+        """Change what is given, and return the whole.
+
+        Raises:
+            Forbidden: it is someone else's, or a run asks.
+            AccountNotFound: there is no such user.
+            InvalidInputs, ConfigError: it cannot be so.
+        """
+        await self._require(user, by)
+        now = await self.store.notify.find(user)
+        changed = read_preference(
+            user,
+            approvals=now.approvals if approvals is None else approvals,
+            alerts=now.alerts if alerts is None else alerts,
+            quiet_hours=now.quiet_hours if quiet_hours is None else quiet_hours,
+            timezone=now.timezone if timezone is None else timezone,
+        )
+        added = {*changed.approvals, *changed.alerts} - {*now.approvals, *now.alerts}
+        if any(each.startswith(WEBHOOK) for each in added) and not by.may(Scope.ADMIN):
+            raise Forbidden("Only an admin connects users with webhooks", hint="Ask one, or choose a channel.")
+        await self._require_known(added)
+        act = Act.of(by, Deed.CHANNEL_NOTIFY_SET, at=self.clock.now(), about=user)
+        await self.store.notify.save(changed, act=act)
+        return changed
+
+    async def _require_known(self, routes: Collection[str]) -> None:
+        """Refuse names of channels that are none: no one would be told, and no one would notice."""
+        named = {
+            each for each in routes if each not in (PAGE, ANY_CHANNEL, *PLATFORMS) and not each.startswith(WEBHOOK)
+        }
+        if unknown := named - {each.sender.channel for each in await self.store.people.list()}:
+            raise InvalidInputs(
+                f"There is no channel {min(unknown)!r}, and nobody is paired on one of that name",
+                hint=f"Write page, channel, webhook:NAME, or one of: {', '.join(PLATFORMS)}.",
+            )
+
+    async def _require(self, user: str, by: Principal) -> None:
+        own = by.kind is Kind.USER and by.name == user
+        if by.run or not (own or by.may(Scope.ADMIN)):
+            raise Forbidden(f"{by.name} may not decide where {user[:80]!r} is told: it needs the scope 'admin'")
+        if await self.users.find(user) is None:
+            raise AccountNotFound(f"There is no user {user[:80]!r}", hint="See `fabric users list`.")

@@ -35,7 +35,6 @@ class PostApprovals:
     _told: set[tuple[str, str]] = field(default_factory=set)
 
     async def __call__(self) -> None:
-        """Tell until cancelled."""
         holds = False
         try:
             while True:

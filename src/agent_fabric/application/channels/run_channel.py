@@ -47,7 +47,6 @@ class RunChannel:
 
     @property
     def lock_name(self) -> str:
-        """The name of the lock."""
         return f"channel {self.channel.status.channel}"
 
     async def __call__(self) -> None:

@@ -94,7 +94,7 @@ class SendCards:
             nonce, now = self.new_nonce(), self.clock.now()
             limit = CARD_LIMITS.get(place.channel, DEFAULT_CARD_LIMIT)
             card = make_card(
-                shown(asked, machines),
+                shown_call(asked, machines),
                 nonce,
                 limit=limit,
                 size=channel.rendering.literal_size,
@@ -180,7 +180,7 @@ class SendCards:
         return replace(edit, kind=PartKind.EDIT, edits=card.message_id)
 
 
-def shown(asked: ApprovalCard, machines: Sequence[Machine] = ()) -> CallShown:
+def shown_call(asked: ApprovalCard, machines: Sequence[Machine] = ()) -> CallShown:
     """Return what a card shows of an approval."""
     return CallShown(
         approval_id=asked.approval_id,

@@ -40,7 +40,7 @@ class SendFiles:
             for number, path in enumerate(named_files(answer, known), start=FILES_FROM)
         ]
 
-    async def listed(self, run_id: RunId | None) -> str:
+    async def list_files(self, run_id: RunId | None) -> str:
         """Return the files of a conversation, whose newest turn is named, as people read them."""
         known = {} if run_id is None else await self.documents.list(run_id)
         if not known:

@@ -26,13 +26,11 @@ class WatchPendingWork:
         self._wakes[kind] = wake
 
     async def __call__(self) -> None:
-        """Watch until cancelled."""
         while True:
             await self.clock.sleep(self.every_s)
             await self.look()
 
     async def look(self) -> None:
-        """Look once."""
         try:
             found = await self.pending(self._wakes.keys())
         except StoreUnavailable as problem:

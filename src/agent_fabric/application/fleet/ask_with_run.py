@@ -45,7 +45,6 @@ class AskWithRun:
         return await self._start(_COMMAND, {"call": call}, by, attempt)
 
     async def about_plan(self, plan: Mapping[str, Any], by: Caller) -> RunId:
-        """Ask about all of a plan."""
         return (await self._start(_PLAN, {"plan": plan}, by)).run_id
 
     async def _start(

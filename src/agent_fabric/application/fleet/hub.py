@@ -23,9 +23,7 @@ class HubKey(Protocol):
         """The public key, in hexadecimal."""
         ...
 
-    def sign(self, message: bytes) -> str:
-        """Return a signature, in hexadecimal."""
-        ...
+    def sign(self, message: bytes) -> str: ...
 
 
 async def _no_plan(_: str) -> PlanStatus | None:

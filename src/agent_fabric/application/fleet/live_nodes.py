@@ -62,11 +62,9 @@ class LiveNodes:
         return len(self._links)
 
     def find(self, node_id: NodeId) -> NodeLink | None:
-        """Return the connection of a node."""
         return self._links.get(node_id)
 
     def all(self) -> list[NodeLink]:
-        """Return all connections."""
         return list(self._links.values())
 
     def put(self, link: NodeLink) -> None:

@@ -49,7 +49,6 @@ class OperateNodes:
         return found
 
     async def rename(self, which: str, name: str, *, by: Principal) -> Node:
-        """Give a node another name."""
         node = await self.find(which)
         try:
             changes = {"name": node_name(name)}

@@ -131,7 +131,6 @@ class RemoteTools:
     catalogue: ServedCatalogue = field(default_factory=ServedCatalogue)
 
     async def nodes(self) -> Sequence[Node]:
-        """Return the machines."""
         return await self.dispatch.nodes.list()
 
     def vouches_for(self, which: str) -> bool:
@@ -139,7 +138,7 @@ class RemoteTools:
         node = self.dispatch.nodes.find_now(which)
         return node is not None and node.is_vouched_for
 
-    async def served(self, by: str) -> Sequence[ServedListing]:
+    async def list_served(self, by: str) -> Sequence[ServedListing]:
         """Return the tools of MCP servers on all machines that are online."""
         return await self.catalogue.everywhere(self.dispatch, by)
 
@@ -330,7 +329,6 @@ class SettleCommands:
         self._woken.set()
 
     async def __call__(self) -> None:
-        """Settle until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
             with suppress(TimeoutError):
@@ -340,7 +338,6 @@ class SettleCommands:
             await attempt(self.settle(), "Commands could not be looked at")
 
     async def settle(self) -> None:
-        """Look once."""
         dispatch = self.tools.dispatch
         now = dispatch.clock.now()
         for command in await dispatch.commands.list(open_only=True, limit=MAX_COMMANDS):

@@ -22,7 +22,7 @@ from agent_fabric.domain.fleet.plans import (
     Plan,
     PlannedCall,
     PlanStatus,
-    named,
+    names_of,
 )
 from agent_fabric.domain.policy.calls import argument_hash
 from agent_fabric.domain.policy.verdicts import Verdict
@@ -137,7 +137,7 @@ class RollOutPlan:
             seen = await self._look_at_wave(plan, waits)
             ended = all(call.node in seen.outcomes for call in seen.calls if call.wave <= seen.wave)
             if seen.errors > seen.max_errors:
-                note = f"{seen.errors} machine(s) failed, and {seen.max_errors} may: {named(seen.failed)}"
+                note = f"{seen.errors} machine(s) failed, and {seen.max_errors} may: {names_of(seen.failed)}"
                 seen = replace(seen, status=PlanStatus.HALTED, note=note, away={})
             elif ended and seen.wave + 1 >= seen.waves:
                 seen = seen.after_last_wave()

@@ -235,7 +235,7 @@ class RunOnNodes:
         while left:
             came.clear()
             for execution_id in [name for name, each in left.items() if each.future.done()]:
-                yield left.pop(execution_id).settled()
+                yield left.pop(execution_id).take_result()
             patience_s = min(LOOK_AGAIN_S, until - loop.time())
             if not left or (patience_s > 0 and await _within(patience_s, came)):
                 continue
@@ -267,8 +267,7 @@ class _Awaited(NamedTuple):
         leave = ExitStack()
         return cls(leave.enter_context(live.awaiting(command.execution_id)), leave)
 
-    def settled(self) -> NodeCommand:
-        """Return the command, and wait no more."""
+    def take_result(self) -> NodeCommand:
         self.leave.close()
         return self.future.result()
 

@@ -58,7 +58,6 @@ class ServeLink:
         self._peer = peer
 
     async def handle(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Answer a call of the node."""
         if self._link is None:
             if method == Method.IDENTIFY and self._node is None:
                 return await self._identify(params)
@@ -83,7 +82,7 @@ class ServeLink:
         """Whether it is known whose connection it is."""
         return self._link is not None
 
-    async def ended(self) -> None:
+    async def end(self) -> None:
         """Note that the connection is over, and let go of everything: a thousand may end at the same moment."""
         if self._sending is not None:
             self._sending.stop()
@@ -292,7 +291,6 @@ class SendCommands:
         self.wake()
 
     def stop(self) -> None:
-        """Send nothing any more."""
         self._is_over = True
         self.link.offer, self.link.wake = None, _do_nothing
         for task in (self._looking, *self._calls):
@@ -443,7 +441,6 @@ class SendCommands:
         return None
 
     async def _settle(self, command: NodeCommand, status: CommandStatus, result: Mapping[str, Any]) -> None:
-        """Settle a command that is not sent."""
         moved = await self.hub.commands.move(
             command.execution_id,
             status,

@@ -42,7 +42,6 @@ class TrackPresence:
     """See `Hub`."""
 
     async def __call__(self) -> None:
-        """Watch until it is cancelled."""
         if not self.shared:
             await attempt(self.forget_connections(), _FAILED)
         swept = 0
@@ -133,13 +132,11 @@ class FindNodeWork:
     """However many hints come or get lost."""
 
     async def __call__(self) -> None:
-        """Look until cancelled."""
         while True:
             await self.clock.sleep(self.every_s)
             if len(self.live):
                 await attempt(self.look(), "It could not be looked up what there is for nodes")
 
     async def look(self) -> None:
-        """Look once."""
         for node_id in await self.work(at=self.clock.now()):
             self.live.review(node_id)

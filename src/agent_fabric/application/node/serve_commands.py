@@ -132,7 +132,6 @@ class ServeCommands:
         return all(task.done() for task in others)
 
     def take_calls(self) -> None:
-        """Take calls again."""
         self.draining = False
 
     def settle(self, execution_id: str, result: dict[str, Any]) -> None:
@@ -141,9 +140,9 @@ class ServeCommands:
         if seen is not None and seen.result is None:
             self._record_end(execution_id, result)
 
-    def unreported(self) -> Sequence[SpooledCall]:
+    def list_unreported(self) -> Sequence[SpooledCall]:
         """Return what the hub may not know: calls that have ended, and those that a stop of the node left in doubt."""
-        known = [each for each in self.spool.unreported() if each.execution_id not in self._running]
+        known = [each for each in self.spool.list_unreported() if each.execution_id not in self._running]
         for each in known:
             if each.state is SpoolState.STARTED:
                 self._remembered_result(each)
@@ -151,7 +150,6 @@ class ServeCommands:
 
     @property
     def busy(self) -> int:
-        """Calls that are under way."""
         return len(self._running)
 
     def _bound_call(self, params: Mapping[str, Any]) -> BoundCall:

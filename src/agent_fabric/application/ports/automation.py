@@ -25,7 +25,6 @@ class SendOutcome(NamedTuple):
 
     @property
     def is_taken(self) -> bool:
-        """Whether the receiver has the message."""
         return 200 <= self.status < 300
 
 
@@ -36,9 +35,7 @@ class MessageSender(Protocol):
         """Send one message. Never raises for what the receiver does; redirects are not followed."""
         ...
 
-    async def aclose(self) -> None:
-        """Close every connection."""
-        ...
+    async def aclose(self) -> None: ...
 
 
 class SubscriptionStore(Protocol):
@@ -52,9 +49,7 @@ class SubscriptionStore(Protocol):
         """
         ...
 
-    async def list(self) -> Sequence[Subscription]:
-        """Return all subscriptions, by name."""
-        ...
+    async def list(self) -> Sequence[Subscription]: ...
 
     async def remove(self, name: str) -> bool:
         """Delete a subscription and what was to be sent to it; False: there is none."""
@@ -144,7 +139,7 @@ class SensorStore(Protocol):
         """
         ...
 
-    async def noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
+    async def list_noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
         """Return what a sensor has noticed, newest first."""
         ...
 
@@ -250,7 +245,7 @@ class Turn:
     over: Sequence[OpenRun] = ()
     failures: int = 0
     paused_by: str = ""
-    """Who pauses it with this turn; empty: nobody."""
+    """Who pauses it with this turn; empty: no one does."""
     letters: Sequence[DeadLetter] = ()
 
 
@@ -291,9 +286,7 @@ class ScheduleRepository(Protocol):
         """
         ...
 
-    async def list(self, wanted: ScheduleQuery = EVERY_SCHEDULE) -> Sequence[Schedule]:
-        """Return schedules, by name."""
-        ...
+    async def list(self, wanted: ScheduleQuery = EVERY_SCHEDULE) -> Sequence[Schedule]: ...
 
     async def change(self, old: Schedule, new: Schedule, *, by: str, now: float) -> bool:
         """Put a new revision in the place of an old one; False: it is not the current one any more.
@@ -366,7 +359,7 @@ class FiringOverview(Protocol):
         """Return how many firings of each schedule wait, if any."""
         ...
 
-    async def asked(self, triggers: Sequence[str] | None = None) -> Mapping[str, AskedPerson]:
+    async def open_questions(self, triggers: Sequence[str] | None = None) -> Mapping[str, AskedPerson]:
         """Return the oldest question that runs under way of each schedule ask now; None: of all schedules."""
         ...
 
@@ -390,9 +383,7 @@ class Backlog(Protocol):
 class Heartbeats(Protocol):
     """When processes that fire schedules were alive."""
 
-    async def beat(self, life_id: str, server: str, since: float, now: float) -> None:
-        """Note that a process is alive."""
-        ...
+    async def beat(self, life_id: str, server: str, since: float, now: float) -> None: ...
 
 
 class DeadLetters(Protocol):

@@ -29,7 +29,7 @@ def tell_nobody(subject: str, message: Mapping[str, Any]) -> None:
 
 
 UNDELIVERED: Final = "channel_undelivered"
-"""What an alert can be about: something could not be delivered, and nobody on the channel can be told so."""
+"""What an alert can be about: something could not be delivered, and no one on the channel can be told so."""
 Alert = Callable[[str], None]
 """Raises the alerts about an event of this kind."""
 
@@ -82,9 +82,7 @@ class Channel(Protocol):
     """One account on one platform. Its methods raise only FabricError, and CancelledError."""
 
     @property
-    def status(self) -> ChannelStatus:
-        """How it stands."""
-        ...
+    def status(self) -> ChannelStatus: ...
 
     @property
     def rendering(self) -> Rendering:
@@ -114,17 +112,15 @@ class Channel(Protocol):
         `next_at` of the part is when it was attempted; some platforms know it only for a time.
 
         Returns:
-            Accepted: it is there. NotReached: it is not, and may be sent again. AnswerLost: nobody knows.
+            Accepted: it is there. NotReached: it is not, and may be sent again. AnswerLost: it is not known.
         """
         ...
 
     async def answer(self, press: ButtonPress, text: str) -> None:
-        """Tell the one who pressed a button, and nobody else, what became of it; best effort."""
+        """Tell the one who pressed a button, and no one else, what became of it; best effort."""
         ...
 
-    async def aclose(self) -> None:
-        """Close all connections."""
-        ...
+    async def aclose(self) -> None: ...
 
 
 @runtime_checkable
@@ -159,12 +155,10 @@ class InboundFiles(Protocol):
         """Keep files for a turn; those that are known stay as they are."""
         ...
 
-    async def list(self, run_id: RunId) -> Sequence[StoredFile]:
-        """Return the files of a turn."""
-        ...
+    async def list(self, run_id: RunId) -> Sequence[StoredFile]: ...
 
     async def discard(self, run_id: RunId) -> None:
-        """Forget the files of a turn: they are where they belong, or nobody wants them."""
+        """Forget the files of a turn: they are where they belong, or no one wants them."""
         ...
 
 
@@ -175,9 +169,7 @@ class PeopleStore(Protocol):
         """Return the person whom a sender is; None: a stranger."""
         ...
 
-    async def list(self) -> Sequence[Person]:
-        """Return all people, by user."""
-        ...
+    async def list(self) -> Sequence[Person]: ...
 
     async def ask(self, request: PairingRequest) -> bool:
         """Keep a code that is to be shown; False: by `pairing_step`, none is. Decided in one transaction."""
@@ -256,7 +248,7 @@ class PendingTurn(NamedTuple):
 
 
 class TurnStore(Protocol):
-    """Turns whose answers are owed to somebody. A turn is noted before it can begin."""
+    """Turns whose answers are owed to someone. A turn is noted before it can begin."""
 
     async def add(self, turn: PendingTurn) -> None:
         """Note a turn; again is no error."""
@@ -290,9 +282,7 @@ class ChannelOutbox(Protocol):
         """Note, durably, that a part is being sent, and since when; False: it is not queued any more."""
         ...
 
-    async def settle(self, part: Part, settlement: Settlement, *, now: float) -> None:
-        """Write what became of an attempt."""
-        ...
+    async def settle(self, part: Part, settlement: Settlement, *, now: float) -> None: ...
 
     async def requeue(self, part: Part, *, now: float) -> bool:
         """Send a part again that is in doubt, failed or expired, because a person wants it; False: it is none."""

@@ -132,14 +132,10 @@ class DrillWorker(Protocol):
         ...
 
     @property
-    def pid(self) -> int:
-        """Its process on this machine."""
-        ...
+    def pid(self) -> int: ...
 
     @property
-    def run_id(self) -> RunId:
-        """The run that it drives."""
-        ...
+    def run_id(self) -> RunId: ...
 
     async def kill(self) -> None:
         """End it at once, as a crash would: it hands nothing over."""

@@ -45,9 +45,7 @@ class NodePresence(Protocol):
 class NodeRepository(Protocol):
     """All machines that have joined."""
 
-    async def list(self, *, revoked: bool = False) -> Sequence[Node]:
-        """Return nodes by name."""
-        ...
+    async def list(self, *, revoked: bool = False) -> Sequence[Node]: ...
 
     async def find(self, node_id: str) -> Node | None:
         """Return a node by its id, or by the name of one that is not revoked."""
@@ -77,9 +75,7 @@ class NodeRepository(Protocol):
 class InviteRepository(Protocol):
     """Invitations."""
 
-    async def add(self, invite: Invite, *, act: Act | None = None) -> None:
-        """Keep one."""
-        ...
+    async def add(self, invite: Invite, *, act: Act | None = None) -> None: ...
 
     async def join(self, token_hash: bytes, node: Node, *, at: float, act: Act | None = None) -> Node | None:
         """Use an invitation for a node, in one transaction; None: it is unknown, used up or expired.
@@ -104,9 +100,7 @@ class PlanRepository(Protocol):
         """Change status and progress of a plan, if both still are as in `before`; tell whether they were."""
         ...
 
-    async def find(self, plan_id: str) -> Plan | None:
-        """Return one."""
-        ...
+    async def find(self, plan_id: str) -> Plan | None: ...
 
     async def list(self, *, open_only: bool = False, limit: int = 100) -> Sequence[Plan]:
         """Return plans, the newest first."""
@@ -152,9 +146,7 @@ class CommandRepository(Protocol):
         """Keep new commands, all or none; one with the same id stays as it is."""
         ...
 
-    async def find(self, execution_id: str) -> NodeCommand | None:
-        """Return one."""
-        ...
+    async def find(self, execution_id: str) -> NodeCommand | None: ...
 
     async def list(
         self, node_id: NodeId | None = None, *, open_only: bool = False, run_id: str = "", limit: int = 100

@@ -56,9 +56,7 @@ class CallSpool(Protocol):
         """The newest position of the node's record, and its hash."""
         ...
 
-    def find(self, execution_id: str) -> SpooledCall | None:
-        """Return a call that was seen before."""
-        ...
+    def find(self, execution_id: str) -> SpooledCall | None: ...
 
     def receive(
         self, execution_id: str, call_hash: str, tool_name: str, detail: Mapping[str, Any], *, begins: bool = False
@@ -66,25 +64,19 @@ class CallSpool(Protocol):
         """Remember a call before anything is done about it; with `begins`, also that it begins now, in one write."""
         ...
 
-    def start(self, execution_id: str) -> None:
-        """Remember that a call begins now."""
-        ...
+    def start(self, execution_id: str) -> None: ...
 
     def finish(
         self, execution_id: str, result: Mapping[str, Any], detail: Mapping[str, Any], kind: str = "finished"
-    ) -> None:
-        """Remember how a call ended."""
-        ...
+    ) -> None: ...
 
     def report(self, execution_id: str) -> None:
         """Remember that the hub has a result; a power cut may undo it."""
         ...
 
-    def note(self, kind: str, execution_id: str, detail: Mapping[str, Any]) -> None:
-        """Add to the node's record."""
-        ...
+    def note(self, kind: str, execution_id: str, detail: Mapping[str, Any]) -> None: ...
 
-    def unreported(self) -> Sequence[SpooledCall]:
+    def list_unreported(self) -> Sequence[SpooledCall]:
         """Return calls that have begun or ended and that the hub may not know of, the oldest first."""
         ...
 

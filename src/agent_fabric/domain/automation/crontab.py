@@ -24,7 +24,7 @@ _BEFORE: Final = re.compile(
 _REDIRECTED: Final = re.compile(r"(?:\d*|&)>.*", re.DOTALL)
 _OPERATORS: Final = frozenset("|&;<()")
 _FIELDS: Final = 5
-_LONGEST_NAME: Final = 40
+_MAX_NAME: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class _Reader:
             self.env[name] = value
 
     def _name_for(self, command: str) -> str:
-        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", _stem(command)).strip("-_.")[:_LONGEST_NAME].strip("-_.") or "job"
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", _stem(command)).strip("-_.")[:_MAX_NAME].strip("-_.") or "job"
         name, nth = plain, 2
         while name.lower() in self.names:
             name, nth = f"{plain}-{nth}", nth + 1

@@ -58,6 +58,21 @@ class OutgoingMessage:
     created_at: float = 0.0
 
 
+def message_for(
+    subscription: str, message_id: str, subject: str, payload: Mapping[str, Any], now: float
+) -> OutgoingMessage:
+    """Return a new message for a receiver; the same one has the same id, however often it is made."""
+    return OutgoingMessage(
+        id=f"{message_id}>{subscription}",
+        subscription=subscription,
+        message_id=message_id,
+        subject=subject,
+        payload=payload,
+        next_at=now,
+        created_at=now,
+    )
+
+
 def next_attempt_s(attempts: int) -> float | None:
     """Return how long to wait after so many failed attempts; None: there is no further one."""
     return RETRIES_S[attempts - 1] if attempts <= len(RETRIES_S) else None

@@ -56,7 +56,6 @@ class FileCursor:
         )
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON."""
         return {"known": self.known, "unsettled": self.unsettled}
 
 

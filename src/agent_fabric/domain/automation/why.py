@@ -152,9 +152,8 @@ class Explain:
         if version is None or timing is None:
             if row is not None:  # before it was made, and to be made up for all the same
                 return self._explain_skip(row, version, at, row.due_at)
-            return Explanation(
-                answer=Verdict.NOT_DUE, at=at, reason="not_yet_made", text="There was no such schedule then."
-            )
+            text = "There was no such schedule then."
+            return Explanation(answer=Verdict.NOT_DUE, at=at, reason="not_yet_made", text=text)
         if due is None and row is None:
             return self._not_due(version, timing, at, "no_instant", f"Its rule then was {version.rule.text}.")
         due = row.due_at if due is None and row is not None else due
@@ -168,15 +167,8 @@ class Explain:
             if dead is not None:
                 return self._nobody(version, at, due, dead, row)
         if row is None:
-            return Explanation(
-                answer=Verdict.SKIPPED,
-                at=at,
-                due_at=due,
-                reason="pending",
-                rule=version.rule.text,
-                revision=version.revision,
-                text="It was due, and nothing has been decided about it yet.",
-            )
+            text = "It was due, and nothing has been decided about it yet."
+            return _explanation(Verdict.SKIPPED, at, text, version, due_at=due, reason="pending")
         return self._explain_skip(row, version, at, due)
 
     def _version(self, at: float) -> RuleVersion | None:
@@ -211,20 +203,10 @@ class Explain:
         to = placed.instants[0]
         what = self(AskedTime(to))
         said = "did not exist" if placed.skipped else "came twice"
-        return Explanation(
-            answer=Verdict.MOVED,
-            at=asked.instant,
-            due_at=to,
-            reason=what.answer.value,
-            run_id=what.run_id,
-            fired_at=what.fired_at,
-            late_s=what.late_s,
-            server=what.server,
-            about=what.about,
-            rule=rule.text,
-            revision=version.revision,
-            text=f"{wall:%H:%M} {said} on {wall:%Y-%m-%d} in {rule.timezone}: it was due at {iso_utc(to)}. {what.text}",
-        )
+        text = f"{wall:%H:%M} {said} on {wall:%Y-%m-%d} in {rule.timezone}: it was due at {iso_utc(to)}. {what.text}"
+        found = _explanation(Verdict.MOVED, asked.instant, text, version, due_at=to, reason=what.answer.value)
+        found = replace(found, run_id=what.run_id, fired_at=what.fired_at, late_s=what.late_s)
+        return replace(found, server=what.server, about=what.about)
 
     def _explain_firing(self, row: Firing, at: float, version: RuleVersion | None) -> Explanation:
         waits = row.status is FiringStatus.QUEUED
@@ -233,65 +215,29 @@ class Explain:
             if waits
             else f"Run {row.run_id} was started {row.late_s:.1f} s after it was due, by {row.server}."
         )
-        return Explanation(
-            answer=Verdict.FIRED,
-            at=at,
-            due_at=row.due_at,
-            reason=FiringStatus.QUEUED.value if waits else row.reason.value,
-            run_id=row.run_id,
-            fired_at=row.fired_at,
-            late_s=row.late_s,
-            server=row.server,
-            about=row.about,
-            rule="" if version is None else version.rule.text,
-            revision=row.revision or None,
-            text=text,
-        )
+        reason = FiringStatus.QUEUED.value if waits else row.reason.value
+        found = _explanation(Verdict.FIRED, at, text, version, due_at=row.due_at, reason=reason, row=row)
+        return replace(found, run_id=row.run_id, late_s=row.late_s, revision=row.revision or None)
 
     def _explain_skip(self, row: Firing, version: RuleVersion | None, at: float, due: float) -> Explanation:
         about = f" ({row.about})" if row.about else ""
-        return Explanation(
-            answer=Verdict.SKIPPED,
-            at=at,
-            due_at=due,
-            reason=row.reason.value,
-            fired_at=row.fired_at,
-            server=row.server,
-            about=row.about,
-            by=row.about if row.reason in {Reason.PAUSED, Reason.CHANGED, Reason.WITHDRAWN} else "",
-            run_id=None,
-            rule="" if version is None else version.rule.text,
-            revision=row.revision or (None if version is None else version.revision),
-            text=f"It was due and skipped: {_WORDS.get(row.reason, row.reason.value)}{about}.",
-        )
+        text = f"It was due and skipped: {_WORDS.get(row.reason, row.reason.value)}{about}."
+        found = _explanation(Verdict.SKIPPED, at, text, version, due_at=due, reason=row.reason.value, row=row)
+        by = row.about if row.reason in {Reason.PAUSED, Reason.CHANGED, Reason.WITHDRAWN} else ""
+        return replace(found, by=by, revision=row.revision or found.revision)
 
     def _explain_pause(self, version: RuleVersion, at: float, due: float) -> Explanation:
         removed = "removed" if version.removed else Reason.PAUSED.value
-        return Explanation(
-            answer=Verdict.SKIPPED,
-            at=at,
-            due_at=due,
-            reason=removed,
-            by=version.changed_by,
-            rule=version.rule.text,
-            revision=version.revision,
-            text=f"It was {removed} by {version.changed_by or 'someone'} since {iso_utc(version.since)}.",
-        )
+        text = f"It was {removed} by {version.changed_by or 'someone'} since {iso_utc(version.since)}."
+        found = _explanation(Verdict.SKIPPED, at, text, version, due_at=due, reason=removed)
+        return replace(found, by=version.changed_by)
 
     def _not_due(
         self, version: RuleVersion, timing: Timing, at: float, reason: str, text: str, due: float | None = None
     ) -> Explanation:
-        return Explanation(
-            answer=Verdict.NOT_DUE,
-            at=at,
-            due_at=due,
-            reason=reason,
-            before=_last_before(timing, at),
-            after=next(timing.after(at), None),
-            rule=version.rule.text,
-            revision=version.revision,
-            text=text if due is not None else f"It was not due. {text}",
-        )
+        text = text if due is not None else f"It was not due. {text}"
+        found = _explanation(Verdict.NOT_DUE, at, text, version, due_at=due, reason=reason)
+        return replace(found, before=_last_before(timing, at), after=next(timing.after(at), None))
 
     def _dead_at(self, due: float) -> tuple[float | None, float | None] | None:
         """Return from when to when nothing was alive around an instant; None: something was alive."""
@@ -308,18 +254,27 @@ class Explain:
     ) -> Explanation:
         since = "the beginning" if dead[0] is None else iso_utc(dead[0])
         until = "now" if dead[1] is None else iso_utc(dead[1])
-        return Explanation(
-            answer=Verdict.NOBODY_ALIVE,
-            at=at,
-            due_at=due,
-            reason="" if row is None else row.reason.value,
-            about="" if row is None else row.about,
-            dead_from=dead[0],
-            dead_until=dead[1],
-            rule=version.rule.text,
-            revision=version.revision,
-            text=f"It was due, and no process that fires schedules was alive from {since} to {until}.",
-        )
+        text = f"It was due, and no process that fires schedules was alive from {since} to {until}."
+        reason, about = ("", "") if row is None else (row.reason.value, row.about)
+        found = _explanation(Verdict.NOBODY_ALIVE, at, text, version, due_at=due, reason=reason)
+        return replace(found, about=about, dead_from=dead[0], dead_until=dead[1])
+
+
+def _explanation(
+    answer: Verdict,
+    at: float,
+    text: str,
+    version: RuleVersion | None,
+    *,
+    due_at: float | None,
+    reason: str,
+    row: Firing | None = None,
+) -> Explanation:
+    """Return an explanation with the rule of its time, and what was recorded."""
+    told = Explanation(answer=answer, at=at, text=text, due_at=due_at, reason=reason)
+    if version is not None:
+        told = replace(told, rule=version.rule.text, revision=version.revision)
+    return told if row is None else replace(told, fired_at=row.fired_at, server=row.server, about=row.about)
 
 
 _MISSES = frozenset({Reason.MISFIRE, Reason.LATE, Reason.CATCH_UP})

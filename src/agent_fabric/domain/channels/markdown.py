@@ -62,7 +62,6 @@ class Block:
 
     @property
     def text(self) -> str:
-        """The text without any style."""
         return "".join(span.text for span in self.spans)
 
     def slice(self, start: int, end: int) -> "Block":
@@ -133,7 +132,7 @@ def read_markdown(text: str) -> list[Block]:
 
 def read_spans(text: str) -> tuple[Span, ...]:
     """Return the spans of a text. A mark that is never closed is text."""
-    return _joined(_spans(text, frozenset()))
+    return _join(_spans(text, frozenset()))
 
 
 def _code(lines: Sequence[str], index: int, fence: str) -> tuple[str, int]:
@@ -230,7 +229,7 @@ def _strip_padding(code: str) -> str:
     return code[1:-1] if padded else code
 
 
-def _joined(spans: Iterator[Span]) -> tuple[Span, ...]:
+def _join(spans: Iterator[Span]) -> tuple[Span, ...]:
     joined: list[Span] = []
     for span in spans:
         last = joined[-1] if joined else None

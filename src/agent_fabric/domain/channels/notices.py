@@ -80,7 +80,6 @@ class NotifyPreference:
     timezone: str = "UTC"
 
     def routes(self, kind: NoticeKind) -> tuple[str, ...]:
-        """Return where notices of a kind go."""
         return {NoticeKind.APPROVAL: self.approvals, NoticeKind.ALERT: self.alerts}.get(kind, (ANY_CHANNEL,))
 
     def wants(self, kind: NoticeKind, channel: str) -> bool:

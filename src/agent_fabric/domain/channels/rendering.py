@@ -152,7 +152,7 @@ def _lead(block: Block) -> str:
     return f"{indent}{block.marker} " if block.marker else f"{indent}  "
 
 
-def _unmentioned(text: str) -> str:
+def _defuse_mentions(text: str) -> str:
     return _MENTION.sub(f"@{WORD_JOINER}", text)
 
 
@@ -164,7 +164,7 @@ def _plain_block(block: Block) -> str:
 
 
 def _plain_span(span: Span) -> str:
-    shown = _unmentioned(span.text)
+    shown = _defuse_mentions(span.text)
     return f"{shown} ({span.link})" if span.link and span.link != span.text else shown
 
 
@@ -189,7 +189,7 @@ def _telegram_block(block: Block) -> str:
 def _telegram_span(span: Span) -> str:
     if Style.CODE in span.styles:  # nothing else can be combined with it
         return f"<code>{html.escape(span.text, quote=False)}</code>"
-    text = html.escape(_unmentioned(span.text), quote=False)
+    text = html.escape(_defuse_mentions(span.text), quote=False)
     if span.link:
         # The address is shown, too: a label that names another one deceives no one.
         text = f'<a href="{html.escape(span.link)}">{text}</a>'
@@ -228,7 +228,7 @@ def _inline(code: str) -> str:
 def _discord_span(span: Span) -> str:
     if Style.CODE in span.styles:
         return _inline(span.text)
-    text = _discord_escaped(_unmentioned(span.text))
+    text = _discord_escaped(_defuse_mentions(span.text))
     if span.link:
         text = f"{text} (<{span.link}>)" if span.link != span.text else f"<{span.link}>"  # <…>: no preview
     return _wrap(text, span.styles, {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"})
@@ -237,7 +237,7 @@ def _discord_span(span: Span) -> str:
 def _slack_span(span: Span) -> str:
     if Style.CODE in span.styles:
         return _slack_escaped(_inline(span.text))
-    text = _slack_escaped(_quiet_marks(_unmentioned(span.text)))
+    text = _slack_escaped(_quiet_marks(_defuse_mentions(span.text)))
     if span.link:
         text = f"{text} ({_slack_escaped(span.link)})" if span.link != span.text else _slack_escaped(span.link)
     return _wrap(text, span.styles, {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"})

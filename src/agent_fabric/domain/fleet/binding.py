@@ -39,7 +39,6 @@ class BoundCall:
 
     @property
     def timeout_s(self) -> float:
-        """How long it may take."""
         return timeout_of(self.arguments)
 
     @property

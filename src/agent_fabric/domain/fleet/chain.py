@@ -25,7 +25,6 @@ class ChainEntry(NamedTuple):
     hash: str
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON."""
         return {**self._asdict(), "detail": dict(self.detail)}
 
 

@@ -65,7 +65,6 @@ class NodeCommand:
 
     @property
     def method(self) -> Method:
-        """What the node is called with."""
         return Method.MCP_PROXY if self.tool_name == MCP_PROXY else Method.EXECUTE
 
     def request(self, issued_at: float) -> dict[str, Any]:

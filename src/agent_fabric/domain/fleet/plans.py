@@ -114,7 +114,6 @@ class Plan:
 
     @property
     def waves(self) -> int:
-        """How many there are."""
         return 1 + max((call.wave for call in self.calls), default=-1)
 
     @property
@@ -141,11 +140,11 @@ class Plan:
         """Return the plan as it ends: completed only if no machine was left out."""
         if not self.skipped:
             return replace(self, status=PlanStatus.COMPLETED)
-        note = f"{len(self.skipped)} machine(s) were skipped: {named(self.skipped)}"
+        note = f"{len(self.skipped)} machine(s) were skipped: {names_of(self.skipped)}"
         return replace(self, status=PlanStatus.INCOMPLETE, note=note)
 
 
-def named(nodes: Sequence[str]) -> str:
+def names_of(nodes: Sequence[str]) -> str:
     """Return the names of machines for a note, the first of many."""
     more = len(nodes) - MAX_NAMED
     return ", ".join(nodes[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

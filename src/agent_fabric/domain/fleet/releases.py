@@ -42,7 +42,6 @@ class Release:
         )
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON."""
         return {
             "version": self.version,
             "sha256": self.sha256,

@@ -1,8 +1,10 @@
 """Cron expressions, read by cronsim: times on the wall, without any zone."""
 
+import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.metadata import version
 
 from cronsim import CronSim, CronSimError
 
@@ -44,3 +46,9 @@ def read_cron(expression: str) -> WallTimes:
             hint="Write minute, hour, day, month and weekday, as in: 0 3 * * * (every night at three)",
         )
     return CronWalls(plain)
+
+
+def use_own_zones() -> str:
+    """Read zones from the package from now on, in this process; return its version."""
+    zoneinfo.reset_tzpath(to=())
+    return version("tzdata")

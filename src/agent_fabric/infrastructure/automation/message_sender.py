@@ -31,5 +31,4 @@ class GuardedSender:
         return SendOutcome(answer.status)
 
     async def aclose(self) -> None:
-        """Close every connection."""
         await self._requests.aclose()

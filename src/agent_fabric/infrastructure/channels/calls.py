@@ -49,7 +49,6 @@ class PlatformCalls:
 
     @property
     def session(self) -> aiohttp.ClientSession:
-        """Where connections are made."""
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=not self._keeps))
         return self._session
@@ -91,7 +90,6 @@ class PlatformCalls:
         return data
 
     async def aclose(self) -> None:
-        """Close every connection."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -147,7 +145,7 @@ class PlatformLink:
             _log.warning("%s: %s", self.platform, problem)
         self.status.state, self.status.problem = ChannelState.WAITING, problem
 
-    def unanswered(self, problem: BaseException) -> Unavailable:
+    def no_answer(self, problem: BaseException) -> Unavailable:
         """Return what a request that failed means for the channel."""
         return Unavailable(f"{self.platform} does not answer: {type(problem).__name__}")
 

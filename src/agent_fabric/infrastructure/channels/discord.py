@@ -153,7 +153,7 @@ class DiscordChannel:
         try:
             status, headers, answer = await self._call("GET", "gateway/bot")
         except FAILURES as problem:
-            raise self._link.unanswered(problem) from None
+            raise self._link.no_answer(problem) from None
         if status == 401:
             raise ConfigError("Discord refuses the token", hint=_HINT)
         if status == 429:
@@ -189,7 +189,7 @@ class DiscordChannel:
                     beating.cancel()
                     await asyncio.gather(beating, return_exceptions=True)
         except (*FAILURES, KeyError, TypeError) as problem:
-            raise self._link.unanswered(problem) from None
+            raise self._link.no_answer(problem) from None
 
     def _opening(self, token: str) -> dict[str, Any]:
         if self._session:

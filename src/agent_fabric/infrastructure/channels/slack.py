@@ -206,7 +206,7 @@ class SlackChannel:
                     if "envelope_id" in envelope:
                         await socket.send_str(json.dumps({"envelope_id": envelope["envelope_id"]}))
         except FAILURES as problem:
-            raise self._link.unanswered(problem) from None
+            raise self._link.no_answer(problem) from None
 
     async def _catch_up(self, take: Take, bot: wire.Bot) -> None:
         """Read what was written to known chats while no one listened; what is known already changes nothing.
@@ -238,7 +238,7 @@ class SlackChannel:
         try:
             status, headers, answer = await self._call("conversations.history", data=wanted)
         except FAILURES as problem:
-            raise self._link.unanswered(problem) from None
+            raise self._link.no_answer(problem) from None
         if isinstance(answer, Mapping) and answer.get("ok") is True:
             return answer
         error = str(answer.get("error", "")) if isinstance(answer, Mapping) else ""
@@ -253,7 +253,7 @@ class SlackChannel:
         try:
             status, headers, answer = await self._call(name, token=token, json={})
         except FAILURES as problem:
-            raise self._link.unanswered(problem) from None
+            raise self._link.no_answer(problem) from None
         if isinstance(answer, Mapping) and answer.get("ok") is True:
             return answer
         error = str(answer.get("error", "")) if isinstance(answer, Mapping) else ""

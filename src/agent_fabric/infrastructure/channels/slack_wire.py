@@ -46,7 +46,6 @@ class Bot(NamedTuple):
 
     @property
     def account(self) -> str:
-        """Identifies us among all workspaces."""
         return f"{self.team}.{self.user}"
 
 

@@ -194,7 +194,6 @@ class TelegramChannel:
         await self._link.keep_on(look)
 
     async def _introduce(self) -> wire.Bot:
-        """Learn who we are."""
         result = await self._ask(wire.Method("getMe", {}))
         if not isinstance(result, Mapping) or not result.get("id"):
             raise Unavailable("Telegram does not say who we are")
@@ -219,7 +218,7 @@ class TelegramChannel:
         try:
             status, answer = await self._call(method, timeout_s=timeout_s)
         except FAILURES as problem:
-            raise self._link.unanswered(problem) from None
+            raise self._link.no_answer(problem) from None
         if isinstance(answer, Mapping) and answer.get("ok") is True:
             return answer.get("result")
         if status in _REFUSED:

@@ -74,7 +74,7 @@ class WhatsAppChannel:
             try:
                 status, _, answer = await self._call("GET", f"{self._number}?fields=display_phone_number")
             except FAILURES as problem:
-                self._link.note_waiting(str(self._link.unanswered(problem)))
+                self._link.note_waiting(str(self._link.no_answer(problem)))
             else:
                 if wire.is_refused_credential(status, answer):
                     raise ConfigError("WhatsApp refuses the token", hint=_HINT)

@@ -1,6 +1,7 @@
 """Keys of people who approve commands: a file with a seed, or a key of OpenSSH, which `ssh-keygen` signs with."""
 
 import asyncio
+import hmac
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from agent_fabric.application.ports.fleet import ApprovalSigner
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE
 from agent_fabric.infrastructure.fleet.signing import SigningKey
-from agent_fabric.infrastructure.private_files import NotPrivate, read_private
+from agent_fabric.infrastructure.private_files import NotPrivate, read_private, write_private
 
 SIGN_TIMEOUT_S: Final = 120.0
 """A passphrase has to be typed, or a hardware key touched."""
@@ -81,3 +82,29 @@ class SshSigner:
             why = said.decode(errors="replace").strip()[-500:]
             raise ConfigError(f"ssh-keygen cannot sign with {self.path}: {why}", hint="Use an Ed25519 key.")
         return made.decode()
+
+
+FILE: Final = "hub.key"
+
+
+def hub_key(root: Path, *, pepper: bytes | None = None) -> SigningKey:
+    """Return the hub's key of the folder's file; without one it is made, or derived from what servers share.
+
+    Raises:
+        ConfigError: it cannot be read or written, or others can read it.
+    """
+    path = root / FILE
+    try:
+        found = read_private(path)
+        if found is None and pepper is not None:
+            return SigningKey.of(hmac.digest(pepper, b"agent-fabric hub key", "sha256"))
+        if found is None:
+            root.mkdir(parents=True, exist_ok=True)
+            write_private(path, SigningKey.new().seed.hex().encode(), replace=False)
+            found = read_private(path)
+        return SigningKey.of(bytes.fromhex((found or b"").decode().strip()))
+    except (NotPrivate, ValueError) as problem:
+        raise ConfigError(
+            f"The hub's key cannot be used: {problem}",
+            hint=f"Restore {path} from a backup, readable by you only; with a new key, all nodes have to join again.",
+        ) from None

@@ -45,11 +45,11 @@ class NodeArchive(NamedTuple):
 def node_archive() -> NodeArchive:
     """Return the archive that belongs to this version; built once, however many ask for it at first."""
     with _BUILDING:
-        return _built()
+        return _build()
 
 
 @cache
-def _built() -> NodeArchive:
+def _build() -> NodeArchive:
     sources = _sources()
     program = hashlib.sha256(b"\0".join(name.encode() + b"\0" + text for name, text in sorted(sources.items())))
     sources["__main__.py"] = _MAIN.format(program=program.hexdigest()[:16]).encode()

@@ -26,12 +26,10 @@ class SigningKey:
 
     @classmethod
     def new(cls) -> Self:
-        """Make a key."""
         return cls.of(secrets.token_bytes(ed25519.KEY_BYTES))
 
     @classmethod
     def of(cls, seed: bytes) -> Self:
-        """Return the key of a seed."""
         if Ed25519PrivateKey is None:
             return cls(seed, ed25519.public_key(seed).hex())
         return cls(seed, _private(seed).public_key().public_bytes_raw().hex())

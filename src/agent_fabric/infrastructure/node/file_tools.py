@@ -30,15 +30,12 @@ class NodeFiles:
     user: RunAs
 
     async def list(self, path: str) -> dict[str, Any]:
-        """List a folder."""
         return await self._as_user(lambda: self._list(path))
 
     async def read(self, path: str, offset: int, max_bytes: int) -> dict[str, Any]:
-        """Read a part of a file."""
         return await self._as_user(lambda: self._read(path, offset, max_bytes))
 
     async def write(self, path: str, content: str) -> dict[str, Any]:
-        """Write a file whole."""
         return await self._as_user(lambda: self._write(path, content))
 
     async def look_at(self, path: str) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def socket_url(url: str) -> str:
     return urlunsplit((scheme, parts.netloc, f"{parts.path.rstrip('/')}{SOCKET_PATH}", "", ""))
 
 
-def proxied(params: Mapping[str, Any]) -> dict[str, Any]:
+def tool_call(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return `mcp.proxy` (FC-012) as the call of a tool: judged, remembered and recorded like every other."""
     rest = {name: value for name, value in params.items() if name not in PROXY_ARGUMENTS}
     arguments = {name: params[name] for name in PROXY_ARGUMENTS if name in params}
@@ -240,7 +240,7 @@ class HubSession:
 
     async def _live(self, peer: RpcPeer) -> None:
         """Deliver what is left from before, then say every now and then that this node is there."""
-        for call in self.serve.unreported():
+        for call in self.serve.list_unreported():
             await peer.call(
                 Method.RESULT, {"execution_id": call.execution_id, "result": call.result}, timeout_s=ANSWER_TIMEOUT_S
             )
@@ -262,7 +262,7 @@ class HubSession:
         match method:
             case Method.EXECUTE | Method.MCP_PROXY:
                 try:
-                    return await self.serve(params if method == Method.EXECUTE else proxied(params))
+                    return await self.serve(params if method == Method.EXECUTE else tool_call(params))
                 except CallRefused as refused:
                     raise RpcFailed(refused.code, refused.message, refused.data) from None
             case Method.ACK:

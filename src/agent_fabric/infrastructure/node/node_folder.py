@@ -40,7 +40,6 @@ class NodeFolder:
     path: Path
 
     def make(self) -> None:
-        """Make it, if it is not there."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
         for name in (OUTPUTS, UPLOADS):
@@ -48,7 +47,6 @@ class NodeFolder:
 
     @property
     def is_enrolled(self) -> bool:
-        """Whether it belongs to a node."""
         return (self.path / ENROLMENT).exists()
 
     def enrolment(self) -> Enrolment:
@@ -65,7 +63,6 @@ class NodeFolder:
         return Enrolment(**{name: value for name, value in plain.items() if name in known})
 
     def write_enrolment(self, enrolment: Enrolment) -> None:
-        """Write it durably."""
         self._write(ENROLMENT, json.dumps(asdict(enrolment), indent=1).encode())
 
     def write_state(self, state: str) -> Enrolment:
@@ -87,13 +84,11 @@ class NodeFolder:
         return self._read_key(NEW_KEY)
 
     def adopt_new_key(self) -> SigningKey:
-        """Use the new key from now on."""
         (self.path / NEW_KEY).replace(self.path / KEY)
         sync_folder(self.path)
         return self.key()
 
     def drop_new_key(self) -> None:
-        """Stay with the old key."""
         (self.path / NEW_KEY).unlink(missing_ok=True)
 
     def write_status(self, status: Mapping[str, Any]) -> None:
@@ -110,7 +105,6 @@ class NodeFolder:
 
     @classmethod
     def default(cls) -> Self:
-        """Return the usual folder."""
         return cls(Path("/var/lib/fabric-node") if os.geteuid() == 0 else Path.home() / ".fabric-node")
 
     def _read_key(self, name: str) -> SigningKey | None:

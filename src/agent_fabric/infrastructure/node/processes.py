@@ -104,10 +104,10 @@ class _Output:
 
     def text(self) -> str:
         cut = self.size - len(self._start) - len(self._end)
-        return shortened(bytes(self._start), bytes(self._end), cut if self._file is not None else 0)
+        return shorten(bytes(self._start), bytes(self._end), cut if self._file is not None else 0)
 
 
-def shortened(first: bytes, last: bytes, cut: int) -> str:
+def shorten(first: bytes, last: bytes, cut: int) -> str:
     """Return the beginning and the end of an output, between which so many bytes are left out, as a result has it."""
     between = f"\n[… {cut:,} bytes are left out …]\n" if cut > 0 else ""
     start, end = first.decode(errors="replace"), last.decode(errors="replace")

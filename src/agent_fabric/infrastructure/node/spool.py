@@ -67,11 +67,9 @@ class Spool:
 
     @property
     def head(self) -> tuple[int, str]:
-        """The newest position of the record, and its hash."""
         return self._position, self._head
 
     def find(self, execution_id: str) -> SpooledCall | None:
-        """Return a call that was seen before."""
         query = "SELECT execution_id, hash, state, tool_name, result FROM commands WHERE execution_id = ?"
         row = self._database.execute(query, (execution_id,)).fetchone()
         return None if row is None else _call(row)
@@ -79,7 +77,6 @@ class Spool:
     def receive(
         self, execution_id: str, call_hash: str, tool_name: str, detail: Mapping[str, Any], *, begins: bool = False
     ) -> None:
-        """Remember a call before anything is done about it; with `begins`, also that it begins now, in one write."""
         state = SpoolState.STARTED if begins else SpoolState.RECEIVED
         with self._transaction():
             self._database.execute(
@@ -91,7 +88,6 @@ class Spool:
                 self._append("started", execution_id, {})
 
     def start(self, execution_id: str) -> None:
-        """Remember that a call begins now."""
         with self._transaction():
             self._set(execution_id, SpoolState.STARTED)
             self._append("started", execution_id, {})
@@ -99,7 +95,6 @@ class Spool:
     def finish(
         self, execution_id: str, result: Mapping[str, Any], detail: Mapping[str, Any], kind: str = "finished"
     ) -> None:
-        """Remember how a call ended."""
         with self._transaction():
             self._database.execute(
                 "UPDATE commands SET state = ?, result = ?, finished_at = ? WHERE execution_id = ?",
@@ -124,12 +119,10 @@ class Spool:
             self._database.execute("PRAGMA synchronous = FULL")
 
     def note(self, kind: str, execution_id: str, detail: Mapping[str, Any]) -> None:
-        """Add to the record."""
         with self._transaction():
             self._append(kind, execution_id, detail)
 
-    def unreported(self) -> Sequence[SpooledCall]:
-        """Return calls that have begun or ended and that the hub may not know of, the oldest first."""
+    def list_unreported(self) -> Sequence[SpooledCall]:
         query = (
             "SELECT execution_id, hash, state, tool_name, result FROM commands"
             " WHERE state IN ('started', 'finished') ORDER BY received_at"
@@ -137,7 +130,6 @@ class Spool:
         return [_call(row) for row in self._database.execute(query)]
 
     def entries(self, after: int, limit: int) -> Sequence[ChainEntry]:
-        """Return a part of the record."""
         query = (
             "SELECT position, at, kind, execution_id, detail, hash FROM chain"
             " WHERE position > ? ORDER BY position LIMIT ?"
@@ -145,13 +137,12 @@ class Spool:
         rows = self._database.execute(query, (after, limit))
         return [ChainEntry(p, at, kind, execution, json.loads(detail), h) for p, at, kind, execution, detail, h in rows]
 
-    def kept(self, name: str) -> Any:
+    def read(self, name: str) -> Any:
         """Return what was kept under a name; None: nothing."""
         row = self._database.execute("SELECT value FROM kept WHERE name = ?", (name,)).fetchone()
         return None if row is None else json.loads(row[0])
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep something durably."""
         with self._transaction():
             self._database.execute(
                 "INSERT INTO kept (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -159,7 +150,6 @@ class Spool:
             )
 
     def drop(self, name: str) -> None:
-        """Forget what was kept under a name."""
         with self._transaction():
             self._database.execute("DELETE FROM kept WHERE name = ?", (name,))
 
@@ -173,7 +163,6 @@ class Spool:
             return [row[0] for row in self._database.execute(query, (time.time() - KEPT_S,)).fetchall()]
 
     def close(self) -> None:
-        """Close the file."""
         self._database.close()
 
     def _set(self, execution_id: str, state: SpoolState) -> None:

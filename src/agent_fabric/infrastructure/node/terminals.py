@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.protocol import CHUNK_BYTES, MAX_TYPED_BYTES, SHELL_IDLE_S, SHELL_READ_S
-from agent_fabric.infrastructure.node.processes import HALF, MAX_SPOOLED_BYTES, Commands, shortened
+from agent_fabric.infrastructure.node.processes import HALF, MAX_SPOOLED_BYTES, Commands, shorten
 
 MAX_SHELLS: Final = 4
 """At the same time; commands need room, too."""
@@ -80,9 +80,9 @@ class _Terminal:
     def transcript(self) -> tuple[str, bool]:
         """Return beginning and end of all that was printed, and whether something lies between them."""
         if self.size <= 2 * HALF:
-            return shortened(os.pread(self._record, 2 * HALF, 0), b"", 0), False
+            return shorten(os.pread(self._record, 2 * HALF, 0), b"", 0), False
         first, last = os.pread(self._record, HALF, 0), os.pread(self._record, HALF, self.size - HALF)
-        return shortened(first, last, self.size - 2 * HALF), True
+        return shorten(first, last, self.size - 2 * HALF), True
 
     def close(self) -> None:
         self.drain()

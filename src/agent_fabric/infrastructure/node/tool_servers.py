@@ -100,7 +100,7 @@ class ToolServers:
         self._pins = pins
         self._pin = pin
 
-    def reported(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[dict[str, Any]]:
         """Return what the hub is told (FC-061): names, and nothing of how they are started."""
         return [{"name": name, "transport": "stdio"} for name in self._servers]
 
@@ -154,7 +154,6 @@ class ToolServers:
             await server.end_if_idle()
 
     async def close(self) -> None:
-        """End all of them."""
         for server in self._servers.values():
             await server.end()
 

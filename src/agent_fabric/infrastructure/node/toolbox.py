@@ -41,7 +41,7 @@ class Toolbox:
 
     def names(self) -> Sequence[str]:
         absent = {
-            *([] if self.servers and self.servers.reported() else [MCP_PROXY]),
+            *([] if self.servers and self.servers.describe() else [MCP_PROXY]),
             *([] if self.transfers else TRANSFERS),
             *([] if self.terminals else [SHELL]),
             *([] if self.upgrades else [UPGRADE]),

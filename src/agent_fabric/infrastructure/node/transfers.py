@@ -132,7 +132,7 @@ class Transfers:
 
     def _grant(self, params: Mapping[str, Any], tool_name: str) -> tuple[str, Mapping[str, Any]]:
         execution_id = str(params.get("execution_id", ""))
-        grant = self.spool.kept(_name(execution_id))
+        grant = self.spool.read(_name(execution_id))
         if not isinstance(grant, dict) or grant["tool"] != tool_name or grant["until"] < time.time():
             raise TransferProblem("no such transfer is open: it is done, has expired, or was never approved")
         return execution_id, grant

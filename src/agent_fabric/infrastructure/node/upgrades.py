@@ -55,7 +55,7 @@ def running_archive() -> Path | None:
 def first_run(spool: Spool, program: Path, now: float) -> int:
     """Return when this very program first ran here; a build has no other date that a node could trust."""
     own = hashlib.sha256(program.read_bytes()).hexdigest()
-    known = spool.kept(FIRST_RUN)
+    known = spool.read(FIRST_RUN)
     if not isinstance(known, dict) or known.get("sha256") != own:
         known = {"sha256": own, "at": int(now)}
         spool.keep(FIRST_RUN, known)
@@ -126,7 +126,7 @@ class Upgrades:
         release = Release.of(arguments)
         if not any(_is_signed(key, release) for key in self.keys):
             raise UpgradeProblem("no release key of this node has signed the program")
-        newest = self.spool.kept(RELEASED)
+        newest = self.spool.read(RELEASED)
         if newest is not None and release.released_at < newest:
             raise UpgradeProblem("the release is older than one that this node has run")
         if is_older(release.version, self.version):  # also if this node has never been upgraded
@@ -188,7 +188,7 @@ class Upgrades:
     def _remember(self, problem: str) -> None:
         spool = Spool(self.spool.path)
         try:
-            pending = spool.kept(UPGRADE)
+            pending = spool.read(UPGRADE)
             spool.keep(UPGRADE, {**pending, "error": problem})
         finally:
             spool.close()
@@ -196,7 +196,7 @@ class Upgrades:
 
 def settle_upgrade(spool: Spool, program: Path | None, end: Callable[[str, dict[str, Any]], None]) -> None:
     """Tell what came of an upgrade that was under way when the node was last stopped: the program that runs knows."""
-    pending = spool.kept(UPGRADE)
+    pending = spool.read(UPGRADE)
     if not isinstance(pending, dict):
         return
     own = "" if program is None else hashlib.sha256(program.read_bytes()).hexdigest()

@@ -87,7 +87,7 @@ class SysadminPack(BaseSpecialistPack):
     async def aopen(self) -> None:
         """Ask the machines which tools their servers have; a machine that does not answer takes its own with it."""
         try:
-            listings = await self._door.tools.served(by="sysadmin")
+            listings = await self._door.tools.list_served(by="sysadmin")
         except FabricError:  # this process has no machines, and every call says so
             return
         specs = [served_spec(tool) for listing in listings for tool in listing.tools]
@@ -128,7 +128,9 @@ def _node_list(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
     async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG001 - as every tool
         try:
             nodes = await door.tools.nodes()
-            served = {each.node: [tool.name for tool in each.tools] for each in await door.tools.served("sysadmin")}
+            served = {
+                each.node: [tool.name for tool in each.tools] for each in await door.tools.list_served("sysadmin")
+            }
         except FabricError as problem:
             return ToolResult(success=False, error=_describe(problem))
         listed = [

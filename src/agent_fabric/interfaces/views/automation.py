@@ -23,7 +23,11 @@ async def schedule_object(schedule: Schedule, overview: FiringOverview) -> dict[
 async def schedule_objects(schedules: Sequence[Schedule], overview: FiringOverview) -> list[dict[str, Any]]:
     """Return everything about schedules; the store is asked once for all of them."""
     names = [each.name for each in schedules]
-    newest, waiting, asked = await overview.newest(names), await overview.waiting(names), await overview.asked(names)
+    newest, waiting, asked = (
+        await overview.newest(names),
+        await overview.waiting(names),
+        await overview.open_questions(names),
+    )
     return [
         {
             **SCHEDULE.dump(each),

@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.channels.answer_press import NOT_YOURS
-from agent_fabric.application.channels.manage_notify import ManageNotify
-from agent_fabric.application.channels.notify_user import AlertUsers, NotifyUser, TellPlanOwner, TellWaiting
+from agent_fabric.application.channels.notify_user import (
+    AlertUsers,
+    ManageNotify,
+    NotifyUser,
+    TellPlanOwner,
+    TellWaiting,
+)
 from agent_fabric.application.channels.post_approvals import PostApprovals
 from agent_fabric.application.fleet.machine_calls import Machine
 from agent_fabric.application.ports.approvals import ApprovalStatus

@@ -102,9 +102,9 @@ async def test_a_node_moves_to_another_server_and_the_old_one_does_not_call_it_o
     first, proven, _ = await one.connect(StubPeer(None))
     second, _, _ = await two.connect(StubPeer(done), proven["state"])
     assert store.nodes.kept[WEB].generation == 2
-    await first.ended()
+    await first.end()
     assert store.nodes.kept[WEB].status is NodeStatus.ONLINE
-    await second.ended()
+    await second.end()
     assert store.nodes.kept[WEB].status is NodeStatus.OFFLINE
 
 
@@ -131,7 +131,7 @@ async def test_a_server_is_asked_whether_its_connection_lives_before_another_tak
     assert store.nodes.kept[WEB].status is NodeStatus.CONFLICT
     assert one.live.find(WEB) is None
     assert two.live.find(WEB) is None
-    await first.ended()
+    await first.end()
 
 
 async def test_two_connections_at_the_same_moment_are_not_both_taken() -> None:
@@ -160,7 +160,7 @@ async def settled(server: Server, document: Mapping[str, Any], command: str, ver
     link, _, _ = await server.connect(StubPeer(done))
     async with asyncio.timeout(60):
         found = await server.dispatch.outcome(queued.execution_id)
-    await link.ended()
+    await link.end()
     return found, queued
 
 
@@ -203,7 +203,7 @@ async def test_a_node_that_missed_a_change_of_policy_gets_it_and_is_asked_again(
         found = await server.dispatch.outcome(command.execution_id)
     assert found.status is CommandStatus.SUCCESS
     assert heard == [Method.EXECUTE, Method.POLICY_SYNC, Method.EXECUTE]
-    await link.ended()
+    await link.end()
 
 
 async def test_a_store_that_is_away_for_a_moment_does_not_end_the_sending() -> None:
@@ -229,7 +229,7 @@ async def test_a_store_that_is_away_for_a_moment_does_not_end_the_sending() -> N
     await server.dispatch.send(command)
     async with asyncio.timeout(60):
         assert (await server.dispatch.outcome(command.execution_id)).status is CommandStatus.SUCCESS
-    await link.ended()
+    await link.end()
 
 
 @pytest.mark.proves("FL-24")
@@ -259,7 +259,7 @@ async def test_what_a_halted_plan_has_queued_waits_and_what_an_aborted_one_has_i
     async with asyncio.timeout(60):
         assert (await server.dispatch.outcome("other")).status is CommandStatus.CANCELLED
     assert len([method for method, _ in peer.calls if method == Method.EXECUTE]) == 1
-    await link.ended()
+    await link.end()
 
 
 @pytest.mark.proves("FL-7")
@@ -289,4 +289,4 @@ async def test_at_most_eight_calls_are_under_way_on_a_connection() -> None:
     async with asyncio.timeout(60):
         for each in sent:
             assert (await server.dispatch.outcome(each.execution_id)).status is CommandStatus.SUCCESS
-    await link.ended()
+    await link.end()

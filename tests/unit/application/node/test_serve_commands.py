@@ -146,7 +146,7 @@ async def test_a_call_that_a_stop_cut_off_is_in_doubt_and_never_runs_again(spool
     task.cancel()  # as the process would be killed: the call goes on in nobody's memory
     fresh = CountingTools()
     again = node(spool, fresh)
-    (left,) = again.unreported()
+    (left,) = again.list_unreported()
     assert left.result is not None
     assert left.result["status"] == "in_doubt"
     assert (await again(params))["status"] == "in_doubt"

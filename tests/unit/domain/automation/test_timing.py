@@ -21,8 +21,7 @@ from agent_fabric.domain.automation.timing import (
     place,
 )
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
-from agent_fabric.infrastructure.automation.zones import use_own_zones
+from agent_fabric.infrastructure.automation.cronsim_walls import read_cron, use_own_zones
 from effort import SOAK, effort, report
 from unit.domain.automation.zone_transitions import (
     DAY_S,

@@ -3,7 +3,7 @@
 from importlib.metadata import version
 from zoneinfo import TZPATH, ZoneInfo
 
-from agent_fabric.infrastructure.automation.zones import use_own_zones
+from agent_fabric.infrastructure.automation.cronsim_walls import use_own_zones
 
 
 def test_zones_come_with_the_package() -> None:

@@ -13,7 +13,7 @@ from agent_fabric.domain.fleet.node_policy import node_policy, proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 from agent_fabric.domain.tools.json_schema import problems_with
-from agent_fabric.infrastructure.node.hub_session import proxied
+from agent_fabric.infrastructure.node.hub_session import tool_call
 from agent_fabric.infrastructure.node.processes import Commands
 from agent_fabric.infrastructure.node.tool_servers import ServerEntry, ServerProblem, ToolServers, read_servers
 
@@ -122,7 +122,7 @@ async def test_a_server_that_cannot_be_started_does_not_tell_the_hub_how_it_woul
 
 
 def test_what_the_hub_is_told_holds_nothing_of_the_environment() -> None:
-    assert servers(StubCommands(), {}).reported() == [{"name": "calc", "transport": "stdio"}]
+    assert servers(StubCommands(), {}).describe() == [{"name": "calc", "transport": "stdio"}]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_what_is_no_request_is_not_judged_at_all(inner: Any) -> None:
 
 @pytest.mark.proves("FC-012")
 def test_the_message_of_the_seed_is_a_call_of_a_tool() -> None:
-    told = proxied({"target_server": "calc", "inner_request": LIST, "execution_id": "e", "expires_at": 1.0})
+    told = tool_call({"target_server": "calc", "inner_request": LIST, "execution_id": "e", "expires_at": 1.0})
     assert told == {
         "tool_name": "mcp_proxy",
         "arguments": {"target_server": "calc", "inner_request": LIST},

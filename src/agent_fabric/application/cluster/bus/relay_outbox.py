@@ -42,7 +42,6 @@ class RelayOutbox:
         self._own.add(run_id)
 
     async def __call__(self) -> None:
-        """Relay until cancelled."""
         while True:
             try:
                 await self.relay()

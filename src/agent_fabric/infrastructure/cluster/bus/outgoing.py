@@ -35,7 +35,6 @@ class OutgoingMessages(EventsOnly):
 
     @property
     def bus(self) -> Bus:
-        """Where parts of this server publish, and listen."""
         return self._outbox
 
     def tell(self, message: BusMessage) -> None:
@@ -61,7 +60,6 @@ class OutgoingMessages(EventsOnly):
             self._hint()
 
     async def relay(self) -> None:
-        """Relay until cancelled."""
         assert self._relay is not None, "the store is open"
         await self._relay()
 

@@ -81,7 +81,7 @@ class NatsConnection:
     async def _connect(self, lost: asyncio.Event) -> Client | None:
         client = Client()
 
-        async def closed() -> None:
+        async def on_closed() -> None:
             lost.set()
 
         try:
@@ -96,8 +96,8 @@ class NatsConnection:
                     connect_timeout=CONNECT_TIMEOUT_S,
                     ping_interval=PING_S,
                     error_cb=_ignore,
-                    closed_cb=closed,
-                    disconnected_cb=closed,
+                    closed_cb=on_closed,
+                    disconnected_cb=on_closed,
                 )
         except (Error, OSError, TimeoutError) as problem:
             self._warn(str(problem) or type(problem).__name__)
@@ -106,7 +106,6 @@ class NatsConnection:
         return client
 
     async def _be_connected(self, client: Client, lost: asyncio.Event) -> None:
-        """Use a connection until it is lost."""
         self.client = client
         if self._warned:
             self._warned = False

@@ -34,7 +34,6 @@ class NatsWakeUps:
 
     @property
     def connected(self) -> bool:
-        """Whether others can hear us now."""
         return self._connection.client is not None
 
     def start(self) -> None:

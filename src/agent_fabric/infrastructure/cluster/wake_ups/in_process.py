@@ -17,7 +17,6 @@ class InProcessWakeUps:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What someone listens to."""
         return tuple(self._listeners)
 
     def poke(self, topic: str, hint: Mapping[str, Any]) -> None:

@@ -169,7 +169,7 @@ class SqlFiringOverview:
     async def waiting(self, triggers: Sequence[str]) -> Mapping[str, int]:
         return await self._database.read(lambda connection: count_queued(connection, triggers))
 
-    async def asked(self, triggers: Sequence[str] | None = None) -> Mapping[str, AskedPerson]:
+    async def open_questions(self, triggers: Sequence[str] | None = None) -> Mapping[str, AskedPerson]:
         def read(connection: SqlConnection) -> dict[str, AskedPerson]:
             found: dict[str, AskedPerson] = {}
             for names in [()] if triggers is None else chunks(triggers):

@@ -63,7 +63,7 @@ class SqlSensors:
         self._runs.create_undriven(connection, noticed.run_id, new.created)
         return noticed.run_id
 
-    async def noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
+    async def list_noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
         rest = "WHERE sensor = ? ORDER BY at DESC, key LIMIT ?"
         return await _NOTICED.within(self._database).rows(rest, sensor, limit)
 

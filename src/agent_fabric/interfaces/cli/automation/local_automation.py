@@ -14,8 +14,7 @@ from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.automation.schedule import Rule, interval_from, zone_of
 from agent_fabric.domain.errors import ConfigError, FolderHeld
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
-from agent_fabric.infrastructure.automation.zones import use_own_zones
+from agent_fabric.infrastructure.automation.cronsim_walls import read_cron, use_own_zones
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import Noun, Place
 from agent_fabric.interfaces.views.automation import end_of_simulation, schedule_object, schedule_objects

@@ -45,7 +45,7 @@ class _LocalSensors:
         state = await self._store.state(name)
         if state.looked_at is None:
             raise ScheduleNotFound(f"The sensor {name!r} has never looked", hint="See them with `fabric sensors list`.")
-        noticed = NOTICED_LIST.dump(await self._store.noticed(name, limit=50))
+        noticed = NOTICED_LIST.dump(await self._store.list_noticed(name, limit=50))
         return {**noticed, "reason": state.reason, "looked_at": state.looked_at}
 
 

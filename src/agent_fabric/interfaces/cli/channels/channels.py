@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
-from agent_fabric.application.channels.manage_notify import ManageNotify
 from agent_fabric.application.channels.manage_people import ManagePeople
+from agent_fabric.application.channels.notify_user import ManageNotify
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus
 from agent_fabric.bootstrap.records import Records, owner_here, running_server
 from agent_fabric.domain.audit.acts import moment_words

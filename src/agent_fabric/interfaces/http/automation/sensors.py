@@ -46,5 +46,5 @@ def add_sensors(routes: Routes, fabric: ServerFabric) -> None:
         state = await watch.store.state(name)
         if state.looked_at is None and name not in watch.armed:
             raise ScheduleNotFound(f"There is no sensor {name!r}", hint="See them with `fabric sensors list`.")
-        shown = NOTICED_LIST.dump(await watch.store.noticed(name, limit=limit))
+        shown = NOTICED_LIST.dump(await watch.store.list_noticed(name, limit=limit))
         return json_answer({**shown, "reason": state.reason or None, "looked_at": state.looked_at})

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 from starlette.responses import PlainTextResponse, Response
 
 from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
-from agent_fabric.application.channels.manage_notify import ManageNotify
+from agent_fabric.application.channels.notify_user import ManageNotify
 from agent_fabric.application.channels.receive_webhook import ReceiveWebhook
 from agent_fabric.application.ports.identity import invalid_credentials
 from agent_fabric.bootstrap.server import ServerFabric

@@ -63,6 +63,6 @@ def add_node_socket(routes: Routes, fleet: Fleet) -> None:
         finally:
             proving.cancel()
             peer.close(ConnectionError(reason))
-            await link.ended()
+            await link.end()
 
     routes.add(WebSocketRoute(SOCKET_PATH, serve))
