@@ -102,7 +102,7 @@ def test_only_the_sandbox_and_what_runs_servers_start_processes() -> None:
         "/infrastructure/models/",
         "/infrastructure/tools/mcp/stdio.py",
         "/infrastructure/node/",
-        "/infrastructure/fleet/approval_keys.py",
+        "/infrastructure/fleet/key_files.py",
     )
     assert {place for place in places if not any(part in place for part in allowed)} == set()
 

@@ -223,11 +223,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         ),
         settle_letters=SettleLetters(
             store.letters,
-            {
-                LetterKind.TRIGGER: replay,
-                LetterKind.DELIVERY_IN: replay,
-                LetterKind.DELIVERY_OUT: messages.replay,
-            },
+            {LetterKind.TRIGGER: replay, LetterKind.DELIVERY_IN: replay, LetterKind.DELIVERY_OUT: messages.replay},
             clock,
         ),
         messages=messages,

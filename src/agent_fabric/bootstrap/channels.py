@@ -95,12 +95,7 @@ class _Joined:
 
 
 def serve_channels(
-    config: FabricConfig,
-    local: LocalFabric,
-    chat: Chat,
-    bus: Bus,
-    alert: Alert,
-    watch: WatchPendingWork | None = None,
+    config: FabricConfig, local: LocalFabric, chat: Chat, bus: Bus, alert: Alert, watch: WatchPendingWork | None = None
 ) -> Channels:
     """Join the parts. Nothing is connected yet."""
     storage = local.records.storage

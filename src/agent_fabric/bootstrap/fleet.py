@@ -36,7 +36,7 @@ from agent_fabric.domain.fleet.plans import PlanStatus
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S
-from agent_fabric.infrastructure.fleet.approval_keys import hub_key
+from agent_fabric.infrastructure.fleet.key_files import hub_key
 from agent_fabric.infrastructure.fleet.node_archive import NodeArchive, node_archive
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.infrastructure.identity.own_secrets import key_pepper
@@ -192,7 +192,7 @@ def open_fleet(
         invite=InviteNode(storage.node_invites, clock),
         dispatch=dispatch,
         run_on_nodes=RunOnNodes(dispatch, ask),
-        operate=OperateNodes(storage.nodes, storage.node_commands, live, clock, is_signed, call, review, hint),
+        operate=OperateNodes(dispatch, is_signed, call, review),
         tools=tools,
         freeze=FreezePlan(dispatch, storage.fleet_plans, program_hash),
         apply=ApplyPlan(dispatch, storage.fleet_plans, roll_out, ask),
@@ -201,14 +201,7 @@ def open_fleet(
         key=key,
         _general=general,
         _presence=TrackPresence(
-            storage.nodes,
-            storage.node_presence,
-            storage.node_commands,
-            live,
-            clock,
-            shared,
-            call.forget_old,
-            holder,
+            storage.nodes, storage.node_presence, storage.node_commands, live, clock, shared, call.forget_old, holder
         ),
         _settle=settle,
         _find_work=find_work,

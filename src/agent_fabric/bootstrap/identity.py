@@ -184,9 +184,7 @@ def build_limits(
         failures=_rate(settings.failures),
         runs=_run_quota(settings.concurrent_runs, storage),
         caps=RunCaps(
-            max_steps=settings.run.max_steps,
-            max_tokens=settings.run.max_tokens,
-            max_seconds=settings.run.max_seconds,
+            max_steps=settings.run.max_steps, max_tokens=settings.run.max_tokens, max_seconds=settings.run.max_seconds
         ),
         _closers=(known.close, strangers.close),
     )
@@ -198,11 +196,7 @@ def _run_quota(most: int | None, storage: Storage) -> RunQuota | None:
 
 
 def _open_limiter(settings: LimitsConfig, storage: Storage, clock: Clock, redis_url: str | None, name: str) -> _Opened:
-    from agent_fabric.infrastructure.identity.limits.window_limiter import (  # noqa: PLC0415 - commands need none
-        CounterStorage,
-        MemoryCounters,
-        WindowLimiter,
-    )
+    from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, MemoryCounters, WindowLimiter  # noqa: PLC0415 - commands need none
 
     match settings.storage:
         case "memory":

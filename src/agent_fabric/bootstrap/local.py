@@ -356,10 +356,7 @@ def _join_perform(parts: _Parts, loaded: Loaded, steps: "Callable[[], PerformSte
 
 def _require_keys(records: Records) -> None:
     """Check that this process has the keys of the other processes that drive runs of the same database."""
-    from agent_fabric.application.cluster.require_keys import (  # noqa: PLC0415 - most stores are files
-        AUDIT,
-        require_keys,
-    )
+    from agent_fabric.application.cluster.require_keys import AUDIT, require_keys  # noqa: PLC0415 - most stores are files
     from agent_fabric.application.ports.key_fingerprints import ENCRYPTION  # noqa: PLC0415 - as below
     from agent_fabric.infrastructure.secrets.keyring import open_keyring  # noqa: PLC0415 - as above
     from agent_fabric.infrastructure.threads import wait_for  # noqa: PLC0415 - as above
@@ -398,9 +395,7 @@ def _ways_out(config: FabricConfig, sink: EventSink | None) -> "RunProxies | Non
 
 
 def _altered_programs(workspace: str) -> frozenset[str]:
-    from agent_fabric.infrastructure.sandbox.altered_programs import (  # noqa: PLC0415 - only without a box
-        altered_programs,
-    )
+    from agent_fabric.infrastructure.sandbox.altered_programs import altered_programs  # noqa: PLC0415 - only without a box
 
     return altered_programs(workspace)
 

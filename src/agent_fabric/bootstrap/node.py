@@ -104,11 +104,7 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
         lambda pins: spool.keep(TOOL_PINS, dict(pins)),
     )
     toolbox = Toolbox(
-        commands,
-        files,
-        servers,
-        transfers if floor.file_transfer else None,
-        terminals if floor.pty_support else None,
+        commands, files, servers, transfers if floor.file_transfer else None, terminals if floor.pty_support else None
     )
     serve = ServeCommands(
         node=NodeSelf(agent_id=enrolment.agent_id, public_key=key.public, uid=user.uid),

@@ -382,7 +382,7 @@ def key_states(root: Path, config: "FabricConfig", *, accept: bool = False) -> "
     """
     from agent_fabric.application.cluster import require_keys as keys  # noqa: PLC0415 - one command needs it
     from agent_fabric.application.ports.key_fingerprints import ENCRYPTION  # noqa: PLC0415 - as above
-    from agent_fabric.infrastructure.fleet.approval_keys import hub_key  # noqa: PLC0415 - it loads ciphers
+    from agent_fabric.infrastructure.fleet.key_files import hub_key  # noqa: PLC0415 - it loads ciphers
     from agent_fabric.infrastructure.identity.own_secrets import key_pepper, token_secret  # noqa: PLC0415 - as above
     from agent_fabric.infrastructure.threads import wait_for  # noqa: PLC0415 - as above
 

@@ -88,9 +88,9 @@ def approval_signer(path: Path, namespace: str = "") -> "ApprovalSigner":
         ConfigError: there is none, or others can read it.
     """
     from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE  # noqa: PLC0415 - few sign
-    from agent_fabric.infrastructure.fleet import approval_keys  # noqa: PLC0415 - few sign
+    from agent_fabric.infrastructure.fleet import key_files  # noqa: PLC0415 - few sign
 
-    return approval_keys.approval_signer(path, namespace or APPROVAL_NAMESPACE)
+    return key_files.approval_signer(path, namespace or APPROVAL_NAMESPACE)
 
 
 def node_program_hash() -> str:

@@ -25,11 +25,7 @@ from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.packs.plugins import installed_actions
 from agent_fabric.infrastructure.packs.registry import servers_of_all
-from agent_fabric.infrastructure.workflows.definition_files import (
-    DefinitionFolder,
-    check_definition,
-    read_definition,
-)
+from agent_fabric.infrastructure.workflows.definition_files import DefinitionFolder, check_definition, read_definition
 
 if TYPE_CHECKING:
     from agent_fabric.bootstrap.local import LocalFabric

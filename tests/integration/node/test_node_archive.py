@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.infrastructure.fleet.node_archive import MAX_BYTES, _built, node_archive
+from agent_fabric.infrastructure.fleet.node_archive import MAX_BYTES, _build, node_archive
 
 HEAVY = ("pydantic", "aiohttp", "fastapi", "apsw", "typer", "yaml", "agent_fabric.config")
 
@@ -29,5 +29,5 @@ def test_the_archive_runs_without_anything_installed(tmp_path: Path) -> None:
 
 def test_the_archive_has_always_the_same_bytes() -> None:
     first = node_archive()
-    _built.cache_clear()
+    _build.cache_clear()
     assert node_archive() == first

@@ -5,13 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.application.automation.manage_schedules import ManageSchedules, require_person
-from agent_fabric.domain.automation.crontab import (
-    MAX_CHARACTERS,
-    CrontabJob,
-    CrontabProblem,
-    fabric_wish,
-    read_crontab,
-)
+from agent_fabric.domain.automation.crontab import MAX_CHARACTERS, CrontabJob, CrontabProblem, fabric_wish, read_crontab
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import FabricError, InvalidInputs
 from agent_fabric.domain.identity.principals import Principal, Scope

@@ -64,7 +64,6 @@ class ManageSchedules:
     begin: Begin
     clock: Clock
     default_timezone: str = "UTC"
-    new_id: Callable[[], str] = lambda: str(uuid.uuid4())
     say: Say | None = None
     """Says what schedules for chats are to say."""
     changed: Callable[[], None] = lambda: None
@@ -81,7 +80,7 @@ class ManageSchedules:
         now = self.clock.now()
         name = require_name(str(wish.get("name", "")))
         base = Schedule(
-            id=self.new_id(),
+            id=str(uuid.uuid4()),
             name=name,
             rule=Rule(timezone=self.default_timezone, anchor=now),
             owner=owner_of(by),
@@ -180,7 +179,8 @@ class ManageSchedules:
 
     def _changed_schedule(self, base: Schedule, wish: Mapping[str, Any], now: float) -> Schedule:
         rule = replace(base.rule, **{key: wish[key] for key in _RULE if wish.get(key) is not None})
-        rule = replace(rule, **{key: None for key in ("starts_at", "ends_at") if key in wish and wish[key] is None})
+        ends: dict[str, Any] = {key: wish[key] for key in ("starts_at", "ends_at") if key in wish}
+        rule = replace(rule, **ends)
         if wish.get("every") is not None:
             if wish.get("cron_expression"):
                 raise InvalidInputs("A schedule has a cron expression or an interval", hint="Leave one of them out.")

@@ -48,7 +48,7 @@ from agent_fabric.domain.channels.inbound import (
     late_question,
     with_context,
 )
-from agent_fabric.domain.channels.pairing import PairingRequest, ShowCode, pairing_text
+from agent_fabric.domain.channels.pairing import PairingRequest, pairing_text
 from agent_fabric.domain.chat.sessions import title_from
 from agent_fabric.domain.errors import FabricError, Forbidden, StoreUnavailable
 from agent_fabric.domain.identity.principals import Principal, Scope
@@ -200,7 +200,7 @@ class HandleInbound:
         request = PairingRequest(code=code, sender=message.sender, place=message.place, created_at=now)
         if not await self.store.people.ask(request):
             return "silent"
-        await self._say(message, pairing_text(ShowCode(), code))
+        await self._say(message, pairing_text(code))
         return "code"
 
     async def _ask_whether_still(self, message: InboundMessage) -> str:

@@ -4,13 +4,14 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent_fabric.application.channels.manage_people import require_admin
 from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.approvals import ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, PartKind
-from agent_fabric.domain.errors import ApprovalNotFound, ChannelNotFound, Forbidden, InvalidInputs
-from agent_fabric.domain.identity.principals import Principal, Scope
+from agent_fabric.domain.errors import ApprovalNotFound, ChannelNotFound, InvalidInputs
+from agent_fabric.domain.identity.principals import Principal
 
 
 async def is_worth_sending(part: Part, approvals: ApprovalRepository) -> bool:
@@ -47,7 +48,7 @@ class ManageDeliveries:
             ChannelNotFound: there is no such part.
             InvalidInputs: it is on its way, has arrived, or asks for something that was answered.
         """
-        _require_admin(by)
+        require_admin(by, "look after deliveries")
         for part in await self.store.deliveries.of_source(part_id.rsplit(":", 3)[0]):
             if part.id == part_id:
                 if not await is_worth_sending(part, self.approvals):
@@ -64,7 +65,7 @@ class ManageDeliveries:
             Forbidden: the caller is no admin, or a run.
             ChannelNotFound: they are paired nowhere.
         """
-        _require_admin(by)
+        require_admin(by, "look after deliveries")
         found = [each for each in await self.store.people.list() if each.user == user]
         if not found:
             raise ChannelNotFound(f"{user!r} is paired nowhere", hint="See people with `fabric channels people`.")
@@ -73,8 +74,3 @@ class ManageDeliveries:
         parts = [plain_part(source, each.place, text, at=now) for each in found]
         await self.store.outbox.put(parts)
         return parts
-
-
-def _require_admin(by: Principal) -> None:
-    if by.run or not by.may(Scope.ADMIN):
-        raise Forbidden(f"{by.name} may not look after deliveries: it needs the scope 'admin'")

@@ -44,7 +44,7 @@ class ManagePeople:
             AccountNotFound: there is no such user, or they are disabled.
             PairingNotFound: no one waits with this code.
         """
-        _require_admin(by)
+        require_admin(by, "decide who is who")
         wanted = read_code(code)
         found = await self.users.find(user)
         if found is None or found.disabled:
@@ -68,7 +68,7 @@ class ManagePeople:
             Forbidden: the caller is no admin, or a run.
             ChannelNotFound: they are not paired there.
         """
-        _require_admin(by)
+        require_admin(by, "decide who is who")
         found = [
             each for each in await self.people.list() if each.user == user and channel in ("", each.sender.channel)
         ]
@@ -82,6 +82,11 @@ class ManagePeople:
         return found
 
 
-def _require_admin(by: Principal) -> None:
+def require_admin(by: Principal, to_do: str) -> None:
+    """Refuse everyone but an admin, and any run.
+
+    Raises:
+        Forbidden: the caller is no admin, or a run.
+    """
     if by.run or not by.may(Scope.ADMIN):
-        raise Forbidden(f"{by.name} may not decide who is who: it needs the scope 'admin'")
+        raise Forbidden(f"{by.name} may not {to_do}: it needs the scope 'admin'")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent_fabric.application.channels.preview_turns import PreviewTurns
-from agent_fabric.application.channels.replies import interrupted_source, plain_part, text_parts
+from agent_fabric.application.channels.replies import interrupted_source, plain_part, rendered_parts
 from agent_fabric.application.channels.send_files import SendFiles
 from agent_fabric.application.ports.channels import Channel, ChannelStore, PendingTurn
 from agent_fabric.application.ports.chat import MessageQueue
@@ -66,7 +66,9 @@ class RelayAnswers:
         said = _ending_text(turn, created, newest)
         now = self.clock.now()
         reply_to = "" if turn.place.is_direct else turn.message_id
-        parts = text_parts(channel, turn.run_id, turn.place, said, at=now, seq=newest.seq, reply_to=reply_to)
+        parts = rendered_parts(
+            channel.rendering, turn.run_id, turn.place, said, at=now, seq=newest.seq, reply_to=reply_to
+        )
         if self.preview is not None:
             parts = await self.preview.close(channel, turn, parts)
         if self.files is not None:

@@ -1,11 +1,12 @@
 """What is said on a channel beside the answers of turns."""
 
-from agent_fabric.application.ports.channels import Channel
+from dataclasses import replace
+
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.deliveries import Button, Part, PartKind
 from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.channels.rendering import Rendering
-from agent_fabric.domain.channels.splitting import SplitText, split_text
+from agent_fabric.domain.channels.splitting import split_text
 from agent_fabric.domain.ids import RunId
 
 
@@ -24,46 +25,23 @@ def plain_part(source: str, place: Place, text: str, *, at: float, seq: int = 0)
     return Part(source=source, seq=seq, place=place, text=text, plain=text, created_at=at, next_at=at)
 
 
-def text_parts(
-    channel: Channel, source: str, place: Place, text: str, *, at: float, seq: int = 0, reply_to: str = ""
-) -> list[Part]:
-    """Return a text of a model as parts that the platform takes, and a file behind them if it is too long."""
-    return rendered_parts(channel.rendering, source, place, text, at=at, seq=seq, reply_to=reply_to)
-
-
 def rendered_parts(
     rendering: Rendering, source: str, place: Place, text: str, *, at: float, seq: int = 0, reply_to: str = ""
 ) -> list[Part]:
     """Return a text as parts that are written in some way, and a file behind them if it is too long."""
-    split: SplitText = split_text(text, rendering)
+    split = split_text(text, rendering)
     parts = [
-        Part(
-            source=source,
-            seq=seq,
+        replace(
+            plain_part(source, place, each.text, at=at, seq=seq),
             number=number,
-            place=place,
-            text=each.text,
             plain=each.plain,
             reply_to=reply_to if number == 0 else "",
-            created_at=at,
-            next_at=at,
         )
         for number, each in enumerate(split.parts)
     ]
     if split.file:
-        parts.append(
-            Part(
-                source=source,
-                seq=seq,
-                number=len(parts),
-                place=place,
-                kind=PartKind.FILE,
-                text=split.file,
-                plain="The whole answer",
-                created_at=at,
-                next_at=at,
-            )
-        )
+        file = plain_part(source, place, split.file, at=at, seq=seq)
+        parts.append(replace(file, number=len(parts), kind=PartKind.FILE, plain="The whole answer"))
     return parts
 
 

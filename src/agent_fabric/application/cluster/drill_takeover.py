@@ -141,8 +141,7 @@ class DrillTakeover:
         while not (done := _steps(await self._events(run_id)).finished):
             if self.clock.monotonic() > deadline:
                 raise FabricError(
-                    f"The drill's worker did not begin with run {run_id}",
-                    hint=f"Look with: fabric logs show {run_id}",
+                    f"The drill's worker did not begin with run {run_id}", hint=f"Look with: fabric logs show {run_id}"
                 )
             await self.pause(LOOK_S)
         return done

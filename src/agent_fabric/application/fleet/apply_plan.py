@@ -156,7 +156,7 @@ class ApplyPlan:
             NodeNotFound: there is no such plan.
             InvalidInputs: it was applied before.
         """
-        plan = await self.find(plan_id)
+        plan = await self.roll_out.find(plan_id)
         if plan.status is not PlanStatus.WAITING or plan.run_id:
             raise InvalidInputs(f"The plan is {plan.status.value}, or waits for its approval already")
         if not await self._asks(plan):
@@ -173,17 +173,6 @@ class ApplyPlan:
         asking = replace(plan, run_id=await self.ask.about_plan(shown, by))
         await self.plans.save(asking)
         return AppliedPlan(asking, await self.ask.approval_of(RunId(asking.run_id)))
-
-    async def find(self, plan_id: str) -> Plan:
-        """Return a plan.
-
-        Raises:
-            NodeNotFound: there is no such plan.
-        """
-        found = await self.plans.find(plan_id)
-        if found is None:
-            raise NodeNotFound(f"There is no plan {plan_id[:80]!r}", hint="See them with: fabric fleet list")
-        return found
 
     async def _asks(self, plan: Plan) -> bool:
         for call in plan.calls:

@@ -197,11 +197,7 @@ class DispatchCommand:
     async def release(self, execution_id: str, approver: str) -> NodeCommand | None:
         """Let a command be sent that waited for a person."""
         moved = await self.commands.move(
-            execution_id,
-            CommandStatus.QUEUED,
-            since=(CommandStatus.WAITING,),
-            at=self.clock.now(),
-            approver=approver,
+            execution_id, CommandStatus.QUEUED, since=(CommandStatus.WAITING,), at=self.clock.now(), approver=approver
         )
         if moved is not None:
             self.live.poke(moved.agent_id)

@@ -9,6 +9,9 @@ from typing import Any
 
 from agent_fabric.domain.fleet.protocol import RpcCode
 
+MAX_HANDLING = 64
+"""Calls of the other end that are answered at the same time."""
+
 _log = logging.getLogger(__name__)
 
 Handle = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
@@ -32,10 +35,9 @@ class LinkLost(Exception):
 class RpcPeer:
     """One end of a connection."""
 
-    def __init__(self, send: Callable[[str], Awaitable[None]], handle: Handle, *, max_handling: int = 64) -> None:
+    def __init__(self, send: Callable[[str], Awaitable[None]], handle: Handle) -> None:
         self._send = send
         self._handle = handle
-        self._max_handling = max_handling
         self._ids = count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._handling: set[asyncio.Task[None]] = set()
@@ -87,7 +89,7 @@ class RpcPeer:
         if not isinstance(message.get("id"), str | int | float | None) or isinstance(message.get("id"), bool):
             await self._fail(None, RpcFailed(RpcCode.INVALID, "the id of a call is a text or a number"))
             return
-        if len(self._handling) >= self._max_handling:
+        if len(self._handling) >= MAX_HANDLING:
             if "id" in message:
                 await self._fail(message["id"], RpcFailed(RpcCode.BUSY, "too many calls are under way"))
             return

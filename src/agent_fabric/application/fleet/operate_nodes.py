@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.fleet.call_nodes import CallNodes
+from agent_fabric.application.fleet.dispatch_command import DispatchCommand
 from agent_fabric.application.fleet.json_rpc import RpcFailed
-from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.review_link import ReviewLink
-from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import Forbidden, InvalidInputs, NodeNotFound, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
-from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeId, NodeStatus, labels_from, node_name
+from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeStatus, labels_from, node_name
 from agent_fabric.domain.fleet.protocol import CloseCode, Method, rotation_message
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.secrets import ed25519
@@ -27,15 +25,10 @@ ANSWER_TIMEOUT_S = 20.0
 class OperateNodes:
     """Use cases about one node each."""
 
-    nodes: NodeRepository
-    commands: CommandRepository
-    live: LiveNodes
-    clock: Clock
+    dispatch: DispatchCommand
     is_signed: Callable[[str, bytes, str], bool]
     call: CallNodes
     review: ReviewLink
-    hint: Callable[[NodeId], None] = lambda _: None
-    """Lets another server look, which may hold a node's connection."""
 
     async def find(self, which: str) -> Node:
         """Return a node by id or name.
@@ -43,10 +36,7 @@ class OperateNodes:
         Raises:
             NodeNotFound: there is none.
         """
-        found = await self.nodes.find(which)
-        if found is None:
-            raise NodeNotFound(f"There is no node {which[:80]!r}", hint="See them with: fabric nodes list")
-        return found
+        return await self.dispatch.node(which)
 
     async def rename(self, which: str, name: str, *, by: Principal) -> Node:
         node = await self.find(which)
@@ -85,10 +75,10 @@ class OperateNodes:
         except (PolicyProblem, ValueError, TypeError) as problem:
             raise InvalidInputs(str(problem)) from None
         changed = await self._change(node, {"security_policy_json": dict(document)}, by, Deed.NODE_POLICY_SET, "")
-        if (link := self.live.find(node.id)) is not None:
+        if (link := self.dispatch.live.find(node.id)) is not None:
             await self.review.sync_policy(link, changed)
         else:
-            self.hint(node.id)
+            self.dispatch.wake(node.id)
         return changed
 
     async def rotate(self, which: str, *, by: Principal) -> Node:
@@ -119,23 +109,23 @@ class OperateNodes:
         changed = await self._change(
             node, {"status": NodeStatus.REVOKED.value, "note": f"by {by.name}"}, by, Deed.NODE_REVOKED, ""
         )
-        if (link := self.live.find(node.id)) is not None:
+        if (link := self.dispatch.live.find(node.id)) is not None:
             link.close(CloseCode.REVOKED, f"revoked by {by.name}")
-            self.live.drop(link)
+            self.dispatch.live.drop(link)
         else:
-            self.hint(node.id)
+            self.dispatch.wake(node.id)
         waiting = (CommandStatus.WAITING, CommandStatus.QUEUED, CommandStatus.SENT)
-        for command in await self.commands.due(node.id, waiting):
+        for command in await self.dispatch.commands.due(node.id, waiting):
             status = CommandStatus.IN_DOUBT if command.status is CommandStatus.SENT else CommandStatus.CANCELLED
-            moved = await self.commands.move(
+            moved = await self.dispatch.commands.move(
                 command.execution_id,
                 status,
                 since=waiting,
-                at=self.clock.now(),
+                at=self.dispatch.clock.now(),
                 result={"status": status.value, "error": "the node was revoked"},
             )
             if moved is not None:
-                self.live.settle(moved)
+                self.dispatch.live.settle(moved)
         return changed
 
     async def resolve(self, which: str, *, keep: bool, by: Principal) -> Node:
@@ -155,18 +145,10 @@ class OperateNodes:
 
     async def cancel(self, execution_id: str) -> bool:
         """End a command: one that waits is not sent, one that is under way is ended on the node."""
-        found = await self.commands.find(execution_id)
+        found = await self.dispatch.commands.find(execution_id)
         if found is None:
             raise NodeNotFound(f"There is no command {execution_id[:80]!r}", hint="See them with: fabric nodes queue")
-        moved = await self.commands.move(
-            execution_id,
-            CommandStatus.CANCELLED,
-            since=(CommandStatus.WAITING, CommandStatus.QUEUED),
-            at=self.clock.now(),
-            result={"status": "cancelled", "error": "a person cancelled it"},
-        )
-        if moved is not None:
-            self.live.settle(moved)
+        if await self.dispatch.end(execution_id, CommandStatus.CANCELLED, "a person cancelled it") is not None:
             return True
         if found.status is not CommandStatus.SENT:
             return False
@@ -178,8 +160,8 @@ class OperateNodes:
         return isinstance(told, Mapping) and told.get("cancelled") is True
 
     async def _change(self, node: Node, changes: Mapping[str, Any], by: Principal, deed: Deed, detail: str) -> Node:
-        act = Act.of(by, deed, at=self.clock.now(), about=f"{node.name} ({node.id})", detail=detail)
-        changed = await self.nodes.update(node.id, changes, act=act)
+        act = Act.of(by, deed, at=self.dispatch.clock.now(), about=f"{node.name} ({node.id})", detail=detail)
+        changed = await self.dispatch.nodes.update(node.id, changes, act=act)
         if changed is None:
             raise NodeUnavailable(f"{node.name} is revoked")
         return changed

@@ -90,6 +90,17 @@ class RollOutPlan:
                 self._driving[plan.id] = task = asyncio.create_task(work)
                 task.add_done_callback(lambda _, plan_id=plan.id: self._driving.pop(plan_id, None))  # type: ignore[misc]  # it takes one
 
+    async def find(self, plan_id: str) -> Plan:
+        """Return a plan.
+
+        Raises:
+            NodeNotFound: there is no such plan.
+        """
+        found = await self.plans.find(plan_id)
+        if found is None:
+            raise NodeNotFound(f"There is no plan {plan_id[:80]!r}", hint="See them with: fabric fleet list")
+        return found
+
     async def change(self, plan_id: str, status: PlanStatus, *, since: Sequence[PlanStatus], note: str = "") -> Plan:
         """Halt, resume, apply or abort a plan.
 
@@ -98,9 +109,7 @@ class RollOutPlan:
             InvalidInputs: it is not where that can be done.
         """
         while True:
-            plan = await self.plans.find(plan_id)
-            if plan is None:
-                raise NodeNotFound(f"There is no plan {plan_id[:80]!r}", hint="See them with: fabric fleet list")
+            plan = await self.find(plan_id)
             if plan.status not in since:
                 raise InvalidInputs(f"The plan is {plan.status.value}")
             changed = replace(plan, status=status, note=note, away={}, updated_at=self.dispatch.clock.now())
@@ -186,12 +195,7 @@ class RollOutPlan:
         return found.status.value
 
     async def _look_at_open(
-        self,
-        plan: Plan,
-        call: PlannedCall,
-        found: NodeCommand | None,
-        new: list[NodeCommand],
-        waits: dict[str, float],
+        self, plan: Plan, call: PlannedCall, found: NodeCommand | None, new: list[NodeCommand], waits: dict[str, float]
     ) -> str | None:
         """Send a call, or wait for its machine; return the outcome of one that is not waited for any longer."""
         is_sent = found is not None and found.status is CommandStatus.SENT

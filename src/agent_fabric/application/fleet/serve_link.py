@@ -442,11 +442,7 @@ class SendCommands:
 
     async def _settle(self, command: NodeCommand, status: CommandStatus, result: Mapping[str, Any]) -> None:
         moved = await self.hub.commands.move(
-            command.execution_id,
-            status,
-            since=(CommandStatus.QUEUED,),
-            at=self.hub.clock.now(),
-            result=dict(result),
+            command.execution_id, status, since=(CommandStatus.QUEUED,), at=self.hub.clock.now(), result=dict(result)
         )
         if moved is not None:
             _tell_settled(self.hub, moved)

@@ -172,7 +172,7 @@ class PeopleStore(Protocol):
     async def list(self) -> Sequence[Person]: ...
 
     async def ask(self, request: PairingRequest) -> bool:
-        """Keep a code that is to be shown; False: by `pairing_step`, none is. Decided in one transaction."""
+        """Keep a code that is to be shown; False: by `may_show_code`, none is. Decided in one transaction."""
         ...
 
     async def pair(self, code: str, user: str, *, now: float, act: Act | None) -> Person:

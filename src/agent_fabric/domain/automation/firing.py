@@ -118,8 +118,6 @@ class Placement(NamedTuple):
 
     status: FiringStatus
     reason: Reason = Reason.NONE
-    cancels: bool = False
-    """The runs that are under way are cancelled for it."""
 
 
 def place_firings(
@@ -155,7 +153,7 @@ def _overlapping(overlap: Overlap, late: Reason, queued: int) -> Placement:
         case Overlap.QUEUE:
             return Placement(FiringStatus.QUEUED, Reason.OVERLAP)
         case Overlap.CANCEL:
-            return Placement(FiringStatus.FIRED, late, cancels=True)
+            return Placement(FiringStatus.FIRED, late)
         case unknown:
             assert_never(unknown)
 

@@ -167,13 +167,7 @@ class PressVerdict(StrEnum):
 
 
 def judge_press(
-    press: PressedButton,
-    card: Part | None,
-    *,
-    place: Place,
-    may_answer: bool,
-    args_hash: str,
-    is_pending: bool,
+    press: PressedButton, card: Part | None, *, place: Place, may_answer: bool, args_hash: str, is_pending: bool
 ) -> PressVerdict:
     """Decide about a press: sender, right, chat and message, nonce, hash, in this order.
 

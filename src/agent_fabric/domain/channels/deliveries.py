@@ -49,12 +49,7 @@ class PartKind(StrEnum):
     """A message that was sent before gets another text, as a card that was decided."""
 
 
-PRIORITY: Final[Mapping[PartKind, int]] = {
-    PartKind.CARD: 0,
-    PartKind.EDIT: 1,
-    PartKind.TEXT: 2,
-    PartKind.FILE: 2,
-}
+PRIORITY: Final[Mapping[PartKind, int]] = {PartKind.CARD: 0, PartKind.EDIT: 1, PartKind.TEXT: 2, PartKind.FILE: 2}
 
 
 HELD: Final = 3

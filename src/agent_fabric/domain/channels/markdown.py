@@ -186,13 +186,7 @@ def _spans(text: str, styles: frozenset[Style], depth: int = 0) -> Iterator[Span
         yield Span(text[plain:], styles)
 
 
-_STYLES: Final = {
-    "**": Style.BOLD,
-    "__": Style.BOLD,
-    "*": Style.ITALIC,
-    "_": Style.ITALIC,
-    "~~": Style.STRIKE,
-}
+_STYLES: Final = {"**": Style.BOLD, "__": Style.BOLD, "*": Style.ITALIC, "_": Style.ITALIC, "~~": Style.STRIKE}
 
 
 def _opens(text: str, start: int, mark: str) -> bool:

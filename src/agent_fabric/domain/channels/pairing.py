@@ -5,7 +5,7 @@ Until then nothing that they write reaches a model.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final
 
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.errors import InvalidInputs
@@ -51,26 +51,13 @@ class PairingRequest:
         return self.created_at + CODE_LASTS_S
 
 
-@dataclass(frozen=True, slots=True)
-class ShowCode:
-    """The sender is shown a new code."""
+def may_show_code(sender: Sender, pending: Sequence[PairingRequest], *, now: float) -> bool:
+    """Tell whether an unknown sender is shown a code; `pending` are the codes of the same account.
 
-
-@dataclass(frozen=True, slots=True)
-class StaySilent:
-    """Nothing is answered: they have a code already, or too many wait."""
-
-    reason: str
-
-
-def pairing_step(sender: Sender, pending: Sequence[PairingRequest], *, now: float) -> ShowCode | StaySilent:
-    """Decide what an unknown sender is answered; `pending` are the codes of the same account."""
+    Nothing is answered to a sender who has one already, or where too many wait.
+    """
     alive = [each for each in pending if now < each.expires_at]
-    if any(each.sender == sender for each in alive):
-        return StaySilent("they were shown a code within the hour")
-    if len(alive) >= MAX_PENDING:
-        return StaySilent(f"{MAX_PENDING} codes wait already")
-    return ShowCode()
+    return len(alive) < MAX_PENDING and all(each.sender != sender for each in alive)
 
 
 def code_from(octets: bytes) -> str:
@@ -99,15 +86,9 @@ def paired_text(user: str) -> str:
     return f"You are {user} here from now on. Write what you want done; /help shows what else you can say."
 
 
-def pairing_text(step: ShowCode | StaySilent, code: str) -> str:
-    """Return what the sender reads; empty: nothing is sent."""
-    match step:
-        case ShowCode():
-            return (
-                f"I do not know you yet. Your code is {code}, for one hour.\n\n"
-                f"Somebody who runs this server enters: fabric channels pair {code} --user NAME"
-            )
-        case StaySilent():
-            return ""
-        case unknown:
-            assert_never(unknown)
+def pairing_text(code: str) -> str:
+    """Return what a sender reads who is not paired yet."""
+    return (
+        f"I do not know you yet. Your code is {code}, for one hour.\n\n"
+        f"Somebody who runs this server enters: fabric channels pair {code} --user NAME"
+    )

@@ -101,11 +101,7 @@ PLAIN: Final = Rendering(render=render_plain, plain=render_plain, size=_measure(
 TELEGRAM: Final = Rendering(render=render_telegram, plain=render_plain, size=_measure(render_plain), limit=4_096)
 """Telegram counts what is left after parsing."""
 DISCORD: Final = Rendering(
-    render=render_discord,
-    plain=render_plain,
-    size=_measure(render_discord),
-    limit=2_000,
-    literal=_discord_escaped,
+    render=render_discord, plain=render_plain, size=_measure(render_discord), limit=2_000, literal=_discord_escaped
 )
 SLACK: Final = Rendering(
     render=render_slack,

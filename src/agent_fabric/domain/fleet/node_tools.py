@@ -121,11 +121,7 @@ NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
             path_arguments=("path",),
         ),
         _tool(
-            FILE_GET,
-            "Open a file to be copied whole.",
-            {"path": _PATH},
-            required=("path",),
-            path_arguments=("path",),
+            FILE_GET, "Open a file to be copied whole.", {"path": _PATH}, required=("path",), path_arguments=("path",)
         ),
         _tool(
             SHELL,

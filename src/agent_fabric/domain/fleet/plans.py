@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from agent_fabric.domain.fleet.protocol import canonical
 
-DEFAULT_WAVES: Final = ("10%", "50%", "100%")
 MAX_NODES: Final = 5_000
 SKIPPED: Final = "skipped"
 OFFLINE: Final = "offline"

@@ -16,14 +16,7 @@ from typing import Any
 
 from agent_fabric.application.ports.automation import Sensor
 from agent_fabric.config.schema.automation import SensorConfig
-from agent_fabric.domain.automation.sensing import (
-    FileCursor,
-    Happening,
-    Look,
-    Stamp,
-    change_happening,
-    changed_files,
-)
+from agent_fabric.domain.automation.sensing import FileCursor, Happening, Look, Stamp, change_happening, changed_files
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.policy.globs import may_fit_below
 from agent_fabric.infrastructure.packs.plugins import open_packaged_sensor

@@ -9,14 +9,7 @@ import aiohttp
 
 from agent_fabric.application.ports.channels import ChannelStatus, Take
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.channels.deliveries import (
-    Accepted,
-    AnswerLost,
-    NotReached,
-    Part,
-    PartKind,
-    SendOutcome,
-)
+from agent_fabric.domain.channels.deliveries import Accepted, AnswerLost, NotReached, Part, PartKind, SendOutcome
 from agent_fabric.domain.channels.files import FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import DISCORD_PACES

@@ -18,13 +18,7 @@ from agent_fabric.domain.channels.deliveries import (
     Throttled,
 )
 from agent_fabric.domain.channels.files import Document
-from agent_fabric.domain.channels.inbound import (
-    ButtonPress,
-    DeliveryReport,
-    Inbound,
-    InboundFile,
-    InboundMessage,
-)
+from agent_fabric.domain.channels.inbound import ButtonPress, DeliveryReport, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.channels.rendering import WHATSAPP
 from agent_fabric.infrastructure.channels.wire_values import id_in
 

@@ -67,6 +67,13 @@ def is_signed(public: str, message: bytes, signature: str) -> bool:
     return True
 
 
+def is_signed_either_way(public: str, message: bytes, signature: str, namespace: str) -> bool:
+    """Tell the same of a signature in hexadecimal, or of one that `ssh-keygen -Y sign` has made for a namespace."""
+    if signature.lstrip().startswith("-----BEGIN"):
+        return is_signed_by_ssh(public, message, signature, namespace)
+    return is_signed(public, message, signature)
+
+
 def fingerprint(public: str) -> str:
     """Return the short name of a public key that people compare."""
     return f"SHA256:{hashlib.sha256(bytes.fromhex(public)).hexdigest()}"

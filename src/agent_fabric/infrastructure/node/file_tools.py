@@ -81,13 +81,7 @@ class NodeFiles:
 
     def _open(self, path: str) -> int:
         root, below = self._below(path)
-        descriptor = Beneath(root).open_file(below)
-        try:
-            self._require_not_own(descriptor, path)
-        except PermissionError:
-            os.close(descriptor)
-            raise
-        return descriptor
+        return self._require_not_own(Beneath(root).open_file(below), path)
 
     def _list(self, path: str) -> dict[str, Any]:
         descriptor = self._open_folder(path)
@@ -143,12 +137,7 @@ class NodeFiles:
         if not any(real == top or real.startswith(f"{top.rstrip('/')}/") for top in map(os.path.realpath, self.roots)):
             os.close(descriptor)
             raise PermissionError(errno.EACCES, "it lies outside of the folders that the node's file names", path)
-        try:
-            self._require_not_own(descriptor, path)
-        except PermissionError:
-            os.close(descriptor)
-            raise
-        return descriptor
+        return self._require_not_own(descriptor, path)
 
     def _below(self, path: str) -> tuple[Path, str]:
         """Return the configured folder that a path lies in, and the path from there."""
@@ -160,9 +149,12 @@ class NodeFiles:
                 return Path(root), path[len(top) :].strip("/") or "."
         raise PermissionError(errno.EACCES, "it lies outside of the folders that the node's file names", path)
 
-    def _require_not_own(self, descriptor: int, path: str) -> None:
+    def _require_not_own(self, descriptor: int, path: str) -> int:
+        """Return a descriptor, unless it is of the node's own folder; then it is closed."""
         if self._is_own(_real_path(descriptor)):
+            os.close(descriptor)
             raise PermissionError(errno.EACCES, "the node's own folder is closed to its tools", path)
+        return descriptor
 
     def _is_own(self, real: str) -> bool:
         own = os.path.realpath(self.own_folder)

@@ -11,7 +11,7 @@ from agent_fabric.application.ports.node import FloorProblem
 from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE, approval_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, rules_of
 from agent_fabric.domain.fleet.plan_signatures import plan_message, root_from
-from agent_fabric.infrastructure.fleet.signing import is_signed, is_signed_by_ssh, public_key_from
+from agent_fabric.infrastructure.fleet.signing import is_signed_either_way, public_key_from
 
 FILE: Final = "node.toml"
 MAX_SIGNATURES: Final = 16
@@ -84,16 +84,10 @@ class Floor:
             root = "" if path is None else root_from(bound, path)
             if path is not None and not root:
                 continue  # it leads nowhere
-            if _is_signed(key, plan_message(root) if root else message, signature):
+            if is_signed_either_way(key, plan_message(root) if root else message, signature, APPROVAL_NAMESPACE):
                 agreed.add(key)
         missing = self.quorum - len(agreed)
         return "" if missing <= 0 else f"This node wants {self.quorum} signed approval(s); {missing} missing."
-
-
-def _is_signed(key: str, message: bytes, signature: str) -> bool:
-    if signature.lstrip().startswith("-----BEGIN"):
-        return is_signed_by_ssh(key, message, signature, APPROVAL_NAMESPACE)
-    return is_signed(key, message, signature)
 
 
 def read_floor(path: Path) -> Floor:

@@ -25,13 +25,7 @@ _MAX_ANSWER_BYTES: Final = 100_000
 
 
 def join(
-    folder: NodeFolder,
-    url: str,
-    *,
-    token: str,
-    hub_key: str,
-    name: str,
-    tell: Callable[[str], None],
+    folder: NodeFolder, url: str, *, token: str, hub_key: str, name: str, tell: Callable[[str], None]
 ) -> Enrolment:
     """Enrol this machine.
 
@@ -86,11 +80,8 @@ def _post(url: str, body: Mapping[str, Any]) -> dict[str, Any]:
     request = urllib.request.Request(  # noqa: S310 - the scheme was checked
         url, json.dumps(body).encode(), {"content-type": "application/json", "accept": "application/json"}
     )
-    handlers: list[Any] = [urllib.request.HTTPSHandler(context=ssl.create_default_context())]
-    if urlsplit(url).hostname in LOOPBACK:
-        handlers.append(urllib.request.ProxyHandler({}))
     try:
-        with urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT_S) as answer:
+        with open_url(request, TIMEOUT_S) as answer:
             found = json.loads(answer.read(_MAX_ANSWER_BYTES))
     except urllib.error.HTTPError as problem:
         raise JoinRefused(f"the hub refuses it: {_detail(problem)}") from None
@@ -99,6 +90,14 @@ def _post(url: str, body: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise JoinRefused("the hub's answer cannot be read")
     return found
+
+
+def open_url(request: urllib.request.Request | str, timeout_s: float) -> Any:
+    """Open an address. No proxy stands between a machine and itself."""
+    handlers: list[Any] = [urllib.request.HTTPSHandler(context=ssl.create_default_context())]
+    if urlsplit(request if isinstance(request, str) else request.full_url).hostname in LOOPBACK:
+        handlers.append(urllib.request.ProxyHandler({}))
+    return urllib.request.build_opener(*handlers).open(request, timeout=timeout_s)
 
 
 def _detail(problem: urllib.error.HTTPError) -> str:

@@ -152,10 +152,7 @@ class Commands:
         out, err = _Output(self.outputs / f"{execution_id}.out"), _Output(self.outputs / f"{execution_id}.err")
         assert process.stdout is not None
         assert process.stderr is not None
-        readers = [
-            asyncio.create_task(_drain(process.stdout, out)),
-            asyncio.create_task(_drain(process.stderr, err)),
-        ]
+        readers = [asyncio.create_task(_drain(process.stdout, out)), asyncio.create_task(_drain(process.stderr, err))]
         timed_out = False
         try:
             try:

@@ -9,7 +9,6 @@ import asyncio
 import hashlib
 import os
 import shutil
-import ssl
 import sys
 import zipfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,16 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
-from urllib.parse import urlsplit
 
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH
 from agent_fabric.domain.fleet.releases import MAX_PROGRAM_BYTES, RELEASE_NAMESPACE, Release, is_older
 from agent_fabric.infrastructure.atomic_files import sync_folder, write_atomically
-from agent_fabric.infrastructure.fleet.signing import is_signed, is_signed_by_ssh
+from agent_fabric.infrastructure.fleet.signing import is_signed_either_way
 from agent_fabric.infrastructure.node.processes import MARK
 from agent_fabric.infrastructure.node.spool import Spool
-from agent_fabric.infrastructure.node.websocket import LOOPBACK
 
 TRIAL_S: Final = 120.0
 FETCH_TIMEOUT_S: Final = 60.0
@@ -124,7 +121,8 @@ class Upgrades:
 
     def _check(self, arguments: Mapping[str, Any]) -> Release:
         release = Release.of(arguments)
-        if not any(_is_signed(key, release) for key in self.keys):
+        message, signature = release.message, release.signature
+        if not any(is_signed_either_way(key, message, signature, RELEASE_NAMESPACE) for key in self.keys):
             raise UpgradeProblem("no release key of this node has signed the program")
         newest = self.spool.read(RELEASED)
         if newest is not None and release.released_at < newest:
@@ -210,20 +208,11 @@ def settle_upgrade(spool: Spool, program: Path | None, end: Callable[[str, dict[
     spool.drop(UPGRADE)
 
 
-def _is_signed(key: str, release: Release) -> bool:
-    if release.signature.lstrip().startswith("-----BEGIN"):
-        return is_signed_by_ssh(key, release.message, release.signature, RELEASE_NAMESPACE)
-    return is_signed(key, release.message, release.signature)
-
-
 def _download(url: str) -> bytes:
-    import urllib.request  # noqa: PLC0415 - what stays in memory is small
+    from agent_fabric.infrastructure.node.join_hub import open_url  # noqa: PLC0415 - what stays in memory is small
 
-    handlers: list[Any] = [urllib.request.HTTPSHandler(context=ssl.create_default_context())]
-    if urlsplit(url).hostname in LOOPBACK:
-        handlers.append(urllib.request.ProxyHandler({}))
     try:
-        with urllib.request.build_opener(*handlers).open(url, timeout=FETCH_TIMEOUT_S) as answer:
+        with open_url(url, FETCH_TIMEOUT_S) as answer:
             data: bytes = answer.read(MAX_PROGRAM_BYTES + 1)
     except (OSError, ValueError) as problem:
         raise UpgradeProblem(f"the program could not be fetched: {problem}") from None

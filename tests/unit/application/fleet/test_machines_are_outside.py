@@ -140,7 +140,8 @@ def principal(*scopes: Scope, run: str = "") -> Principal:
 async def test_only_an_admin_trusts_a_machine_and_never_a_run_or_an_invitation() -> None:
     nodes, live, clock = nodes_with(), LiveNodes(), FrozenClock(tick=0.001)
     call = CallNodes(live, MemoryCalls(), clock, False, lambda _: None, lambda _: None)
-    operate = OperateNodes(nodes, MemoryCommands(), live, clock, lambda *_: True, call, ReviewLink(nodes, live))
+    dispatch = DispatchCommand(nodes, MemoryCommands(), live, clock, lambda _: None)
+    operate = OperateNodes(dispatch, lambda *_: True, call, ReviewLink(nodes, live))
     admin, operator = principal(Scope.ADMIN, Scope.NODES), principal(Scope.NODES)
     for by in (operator, principal(Scope.ADMIN, run="r1")):
         with pytest.raises(Forbidden, match="trust a machine"):

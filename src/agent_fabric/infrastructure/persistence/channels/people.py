@@ -6,7 +6,7 @@ from typing import Any, Final
 from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.notices import NotifyPreference
-from agent_fabric.domain.channels.pairing import CODE_LASTS_S, PairingRequest, Person, ShowCode, pairing_step
+from agent_fabric.domain.channels.pairing import CODE_LASTS_S, PairingRequest, Person, may_show_code
 from agent_fabric.domain.errors import PairingNotFound
 from agent_fabric.infrastructure.persistence.audit.act_log import add_act
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
@@ -76,7 +76,7 @@ class SqlChannelPeople:
 
         def shows_code(connection: SqlConnection) -> bool:
             waiting = _PAIRINGS.rows(connection, "WHERE channel = ? AND account = ?", sender.channel, sender.account)
-            return isinstance(pairing_step(sender, waiting, now=now), ShowCode)
+            return may_show_code(sender, waiting, now=now)
 
         if not await self._database.read_briefly(shows_code):
             return False  # a thousand unknown senders cost no transaction each

@@ -90,7 +90,7 @@ def add_fleet_plans(routes: Routes, fabric: ServerFabric) -> None:
     @routes.get(f"{BASE}/{{plan_id}}", Scope.RUNS_READ, "Show a plan", PLAN, fails=[404])
     async def show(plan_id: PlanPath) -> Plan:
         """What was frozen, and how far it has come."""
-        return await fleet.apply.find(plan_id)
+        return await fleet.roll_out.find(plan_id)
 
     @routes.post(
         f"{BASE}/{{plan_id}}/apply",

@@ -1,4 +1,10 @@
-"""Keys of people who approve commands: a file with a seed, or a key of OpenSSH, which `ssh-keygen` signs with."""
+"""Keys in files: of people who approve commands, and the one by which nodes know their hub.
+
+An approver has a file with a seed, or a key of OpenSSH, which `ssh-keygen` signs with. The hub's key is made once, kept
+beside the store and readable by its owner only. Servers that share a database share it as well. It is never in the
+database: a thief of that is no hub yet. They derive it from the pepper of API keys, which all of them have, unless a
+file with a key is there.
+"""
 
 import asyncio
 import hmac
