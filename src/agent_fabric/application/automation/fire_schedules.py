@@ -278,12 +278,11 @@ class FireSchedules:
         run_id = run_of_firing(schedule.name, instant)
         try:
             created = await self._first_event(schedule, run_id)
-        except TooManyRequests as problem:
-            skipped = self._firing(schedule, instant, FiringStatus.SKIPPED, Reason.QUOTA, now, about=problem.message)
-            return NewFiring(firing=skipped), None
         except FabricError as problem:
-            skipped = self._firing(schedule, instant, FiringStatus.SKIPPED, Reason.FAILED, now, about=problem.message)
-            return NewFiring(firing=skipped), _letter(schedule, instant, problem.message, now)
+            is_quota = isinstance(problem, TooManyRequests)
+            reason, why = Reason.QUOTA if is_quota else Reason.FAILED, problem.message
+            skipped = self._firing(schedule, instant, FiringStatus.SKIPPED, reason, now, about=why)
+            return NewFiring(firing=skipped), None if is_quota else _letter(schedule, instant, why, now)
         fired = self._firing(schedule, instant, FiringStatus.FIRED, reason, now, about=about)
         return NewFiring(firing=replace(fired, run_id=run_id), created=created), None
 

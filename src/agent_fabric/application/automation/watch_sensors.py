@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_fabric.application.ports.automation import (
@@ -141,15 +141,15 @@ class WatchSensors:
         if depth > MAX_DEPTH:
             reason = f"{MAX_DEPTH} runs have started each other through events: the loop ends here"
             _log.warning("Sensor %s: %s", armed.name, reason)
-            return NewNoticed(noticed=_with(noticed, reason=reason))
+            return NewNoticed(noticed=replace(noticed, reason=reason))
         try:
             task = await self.task_for(f"sensor {armed.name}", armed.workflow, happening.payload)
         except FabricError as problem:
             _log.warning("Sensor %s started nothing: %s", armed.name, problem.message)
             letter = _letter(armed, happening, problem.message, now)
-            return NewNoticed(noticed=_with(noticed, reason=problem.message), letter=letter)
+            return NewNoticed(noticed=replace(noticed, reason=problem.message), letter=letter)
         run_id = run_of_happening(armed.name, happening.key)
-        return NewNoticed(noticed=_with(noticed, run_id=run_id), created=self.first_event(run_id, task))
+        return NewNoticed(noticed=replace(noticed, run_id=run_id), created=self.first_event(run_id, task))
 
 
 def _letter(armed: ArmedSensor, happening: Happening, reason: str, now: float) -> DeadLetter:
@@ -168,10 +168,4 @@ def _letter(armed: ArmedSensor, happening: Happening, reason: str, now: float) -
             "run_id": run_id,
         },
         created_at=now,
-    )
-
-
-def _with(noticed: Noticed, *, reason: str = "", run_id: RunId | None = None) -> Noticed:
-    return Noticed(
-        sensor=noticed.sensor, key=noticed.key, at=noticed.at, run_id=run_id, reason=reason, depth=noticed.depth
     )

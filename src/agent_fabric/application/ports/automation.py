@@ -422,22 +422,13 @@ class AutomationStore:
     """Everything that automation stores."""
 
     schedules: ScheduleRepository
-    """Schedules."""
     queue: FiringQueue
-    """What is due."""
     history: FiringHistory
-    """What was fired, skipped, and who was alive."""
     overview: FiringOverview
-    """What became of many schedules."""
     backlog: Backlog
-    """What is to be made up for."""
     heartbeats: Heartbeats
-    """Who is alive."""
     sensors: SensorStore
-    """What sensors have seen."""
     subscriptions: SubscriptionStore
-    """Receivers of messages."""
     outgoing: OutgoingQueue
-    """Messages that they have not had yet."""
+    """Messages that subscribers have not had yet."""
     letters: DeadLetters
-    """Dead letters."""

@@ -328,20 +328,12 @@ class ChannelStore:
     """Everything that channels store."""
 
     people: PeopleStore
-    """Who is who."""
     inbound: InboundLog
-    """What came."""
     conversations: ConversationStore
-    """Which session is held where."""
     turns: TurnStore
-    """Whose answers are owed."""
     outbox: ChannelOutbox
-    """What goes out."""
     deliveries: DeliveryHistory
-    """What went out."""
     notify: NotifyStore
-    """Where users want to be told."""
     files: InboundFiles
-    """Files that came and are not in a workspace yet."""
     prune: Callable[[float], Awaitable[int]]
     """Deletes what was handled or settled and is older than a moment; returns how much that was."""

@@ -2,9 +2,10 @@
 
 import html
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from agent_fabric.domain.channels.graphemes import utf16_units
 from agent_fabric.domain.channels.markdown import Block, BlockKind, Span, Style
@@ -43,35 +44,6 @@ class Rendering:
         return self.can_edit and (self.max_edit_bytes is None or len(text.encode()) <= self.max_edit_bytes)
 
 
-def render_plain(blocks: Sequence[Block]) -> str:
-    """Return text without markup."""
-    return _join(blocks, _plain_block)
-
-
-def render_telegram(blocks: Sequence[Block]) -> str:
-    """Return the HTML that the Bot API takes as `parse_mode: HTML`."""
-    return _join(blocks, _telegram_block)
-
-
-def render_discord(blocks: Sequence[Block]) -> str:
-    """Return Discord's Markdown."""
-    return _join(blocks, lambda block: _marked_block(block, _discord_span, bold="**"))
-
-
-def render_slack(blocks: Sequence[Block]) -> str:
-    """Return Slack's mrkdwn."""
-    return _join(blocks, lambda block: _marked_block(block, _slack_span, bold="*", escape=_slack_escaped))
-
-
-def render_whatsapp(blocks: Sequence[Block]) -> str:
-    """Return WhatsApp's formatting."""
-    return _join(blocks, lambda block: _marked_block(block, _whatsapp_span, bold="*"))
-
-
-def _measure(render: Callable[[Sequence[Block]], str]) -> Callable[[Sequence[Block]], int]:
-    return lambda blocks: utf16_units(render(blocks))
-
-
 _DISCORD_SPECIAL: Final = re.compile(r"([\\*_~`|<>\[\]#-])")
 """What Discord makes markup of. `<` begins mentions, dates and emojis."""
 
@@ -95,41 +67,6 @@ def _whatsapp_verbatim(text: str) -> str:
 def _quiet_marks(text: str) -> str:
     """Return text whose fences mean nothing; these platforms know no escape."""
     return text.replace("```", f"`{WORD_JOINER}`{WORD_JOINER}`")
-
-
-PLAIN: Final = Rendering(render=render_plain, plain=render_plain, size=_measure(render_plain), limit=4_096)
-TELEGRAM: Final = Rendering(render=render_telegram, plain=render_plain, size=_measure(render_plain), limit=4_096)
-"""Telegram counts what is left after parsing."""
-DISCORD: Final = Rendering(
-    render=render_discord, plain=render_plain, size=_measure(render_discord), limit=2_000, literal=_discord_escaped
-)
-SLACK: Final = Rendering(
-    render=render_slack,
-    plain=render_plain,
-    size=_measure(render_slack),
-    limit=3_000,
-    literal=_slack_escaped,
-    max_edit_bytes=4_000,
-)
-WHATSAPP: Final = Rendering(
-    render=render_whatsapp,
-    plain=render_plain,
-    size=_measure(render_whatsapp),
-    limit=4_096,
-    literal=_whatsapp_verbatim,
-    can_edit=False,
-)
-_RENDERINGS: Final[Mapping[str, Rendering]] = {
-    "telegram": TELEGRAM,
-    "discord": DISCORD,
-    "slack": SLACK,
-    "whatsapp": WHATSAPP,
-}
-
-
-def rendering_of(channel: str) -> Rendering:
-    """Return how text is written on a channel; one that is not ours gets it without markup."""
-    return _RENDERINGS.get(channel, PLAIN)
 
 
 def _join(blocks: Sequence[Block], write: Callable[[Block], str]) -> str:
@@ -259,3 +196,42 @@ def _wrap(text: str, styles: frozenset[Style], marks: dict[Style, str]) -> str:
         if style in styles and mark not in inner:
             inner = f"{mark}{inner}{mark}"
     return before + inner + after
+
+
+def _render_plain(blocks: Sequence[Block]) -> str:
+    return _join(blocks, _plain_block)
+
+
+def _rendering(write: Callable[[Block], str], *, counts_plain: bool = False, **more: Any) -> Rendering:
+    """Return how a platform wants text whose blocks are written like this."""
+
+    def render(blocks: Sequence[Block]) -> str:
+        return _join(blocks, write)
+
+    def size(blocks: Sequence[Block]) -> int:
+        return utf16_units((_render_plain if counts_plain else render)(blocks))
+
+    return Rendering(render=render, plain=_render_plain, size=size, **more)
+
+
+PLAIN: Final = _rendering(_plain_block, limit=4_096)
+TELEGRAM: Final = _rendering(_telegram_block, counts_plain=True, limit=4_096)
+"""Telegram counts what is left after parsing."""
+DISCORD: Final = _rendering(
+    partial(_marked_block, write=_discord_span, bold="**"), limit=2_000, literal=_discord_escaped
+)
+SLACK: Final = _rendering(
+    partial(_marked_block, write=_slack_span, bold="*", escape=_slack_escaped),
+    limit=3_000,
+    literal=_slack_escaped,
+    max_edit_bytes=4_000,
+)
+WHATSAPP: Final = _rendering(
+    partial(_marked_block, write=_whatsapp_span, bold="*"), limit=4_096, literal=_whatsapp_verbatim, can_edit=False
+)
+_RENDERINGS: Final = {"telegram": TELEGRAM, "discord": DISCORD, "slack": SLACK, "whatsapp": WHATSAPP}
+
+
+def rendering_of(channel: str) -> Rendering:
+    """Return how text is written on a channel; one that is not ours gets it without markup."""
+    return _RENDERINGS.get(channel, PLAIN)

@@ -45,6 +45,9 @@ def _tool(
 
 
 _PATH: Final[Mapping[str, Any]] = {"type": "string", "minLength": 1, "maxLength": 4095, "description": "Absolute path."}
+_FOLDER: Final[Mapping[str, Any]] = {"type": "string", "maxLength": 4095, "description": "Folder to begin in."}
+_TIMEOUT: Final[Mapping[str, Any]] = {"type": "number", "exclusiveMinimum": 0, "maximum": 21_600}
+_SHA256: Final[Mapping[str, Any]] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
 NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
     spec.name: spec
@@ -54,14 +57,14 @@ NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
             "Run a shell command on the machine.",
             {
                 "command": {"type": "string", "minLength": 1, "maxLength": 100_000},
-                "cwd": {"type": "string", "maxLength": 4095, "description": "Folder to begin in."},
+                "cwd": _FOLDER,
                 "environment": {
                     "type": "object",
                     "additionalProperties": {"type": "string"},
                     "maxProperties": 100,
                     "description": "Variables beyond the usual ones.",
                 },
-                "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 21_600},
+                "timeout_s": _TIMEOUT,
             },
             required=("command",),
             effect=Effect.LEAVES_SANDBOX,
@@ -114,7 +117,7 @@ NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
             {
                 "path": _PATH,
                 "size": {"type": "integer", "minimum": 0, "maximum": MAX_TRANSFER_BYTES},
-                "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+                "sha256": _SHA256,
             },
             required=("path", "size", "sha256"),
             effect=Effect.LEAVES_SANDBOX,
@@ -127,12 +130,12 @@ NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
             SHELL,
             "Open a shell at a terminal; what it prints is recorded.",
             {
-                "cwd": {"type": "string", "maxLength": 4095, "description": "Folder to begin in."},
+                "cwd": _FOLDER,
                 "columns": {"type": "integer", "minimum": 1, "maximum": 1_000},
                 "rows": {"type": "integer", "minimum": 1, "maximum": 1_000},
                 "term": {"type": "string", "pattern": "^[A-Za-z0-9._+-]{1,64}$"},
                 "idle_s": {"type": "number", "exclusiveMinimum": 0, "maximum": SHELL_IDLE_S},
-                "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 21_600},
+                "timeout_s": _TIMEOUT,
             },
             effect=Effect.LEAVES_SANDBOX,
             path_arguments=("cwd",),
@@ -142,10 +145,10 @@ NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
             "Replace the node's program by a release that one of the node's release keys has signed.",
             {
                 "version": {"type": "string", "minLength": 1, "maxLength": 64},
-                "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+                "sha256": _SHA256,
                 "released_at": {"type": "integer", "minimum": 1},
                 "signature": {"type": "string", "minLength": 1, "maxLength": 4_000},
-                "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 21_600},
+                "timeout_s": _TIMEOUT,
             },
             required=("version", "sha256", "released_at", "signature"),
             effect=Effect.LEAVES_SANDBOX,
@@ -164,7 +167,7 @@ NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
                     },
                     "required": ["jsonrpc", "method"],
                 },
-                "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 21_600},
+                "timeout_s": _TIMEOUT,
             },
             required=("target_server", "inner_request"),
             effect=Effect.LEAVES_SANDBOX,

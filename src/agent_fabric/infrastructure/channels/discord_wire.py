@@ -4,7 +4,7 @@ The format is that of API version 10 in the published package discord-api-types 
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +20,7 @@ from agent_fabric.domain.channels.deliveries import (
 )
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.channels.rendering import DISCORD
-from agent_fabric.infrastructure.channels.wire_values import id_in, number_in
+from agent_fabric.infrastructure.channels.wire_values import id_in, number_in, table_in, tables_in
 
 CHANNEL: Final = "discord"
 DISPATCH, HEARTBEAT, IDENTIFY, RESUME, RECONNECT, INVALID_SESSION, HELLO, HEARTBEAT_ACK = 0, 1, 2, 6, 7, 9, 10, 11
@@ -69,22 +69,16 @@ def read_dispatch(kind: str, data: Mapping[str, Any], bot: Bot) -> Inbound | Non
 
 def read_message(data: Mapping[str, Any], bot: Bot) -> InboundMessage | None:
     """Return a message of someone else."""
-    author = data.get("author")
+    author = table_in(data.get("author"))
     key, chat = id_in(data.get("id")), id_in(data.get("channel_id"))
-    if not isinstance(author, Mapping) or not key or not chat or id_in(author.get("id")) in ("", bot.user):
+    if not key or not chat or id_in(author.get("id")) in ("", bot.user):
         return None
     text, files = str(data.get("content") or ""), _files(data)
     if not text and not files:
         return None
-    answered = data.get("referenced_message")
-    answered = answered if isinstance(answered, Mapping) else {}
-    answers = answered.get("author")
-    is_own = isinstance(answers, Mapping) and id_in(answers.get("id")) == bot.user
-    mentions = data.get("mentions")
-    mentioned = any(
-        isinstance(each, Mapping) and str(each.get("id")) == bot.user
-        for each in (mentions if isinstance(mentions, list) else [])
-    )
+    answered = table_in(data.get("referenced_message"))
+    is_own = id_in(table_in(answered.get("author")).get("id")) == bot.user
+    mentioned = any(str(each.get("id")) == bot.user for each in tables_in(data.get("mentions")))
     return InboundMessage(
         key=key,
         place=Place(CHANNEL, bot.user, chat, is_direct="guild_id" not in data),
@@ -129,7 +123,7 @@ def id_at(moment: float) -> str:
     return str(max(int(moment * 1_000) - _EPOCH_MS, 0) << 22)
 
 
-def part_in_history(messages: Sequence[Any], part: Part, bot: Bot) -> str | None:
+def part_in_history(messages: Any, part: Part, bot: Bot) -> str | None:
     """Return the id of a part among the messages of a chat; None: it is not there.
 
     Discord keeps no nonce, so our own messages are compared by what they say, without the spaces around it, which it
@@ -137,12 +131,10 @@ def part_in_history(messages: Sequence[Any], part: Part, bot: Bot) -> str | None
     """
     wanted = request_for(part).body["content"].strip()
     name = part.document.name if part.document is not None else ""
-    for each in messages:
-        author = each.get("author") if isinstance(each, Mapping) else None
-        if not isinstance(author, Mapping) or str(author.get("id")) != bot.user:
+    for each in tables_in(messages):
+        if str(table_in(each.get("author")).get("id")) != bot.user:
             continue
-        files = each.get("attachments")
-        names = [file.get("filename") for file in files if isinstance(file, Mapping)] if isinstance(files, list) else []
+        names = [file.get("filename") for file in tables_in(each.get("attachments"))]
         if str(each.get("content") or "").strip() == wanted and (not name or name in names):
             return str(each.get("id", ""))
     return None
@@ -150,27 +142,25 @@ def part_in_history(messages: Sequence[Any], part: Part, bot: Bot) -> str | None
 
 def read_outcome(status: int, headers: Mapping[str, str], answer: Any) -> SendOutcome:
     """Return what an answer says about a part, and how long its chat has to rest."""
+    said = table_in(answer)
     if status == 429:
-        waits = answer.get("retry_after") if isinstance(answer, Mapping) else None
-        is_global = isinstance(answer, Mapping) and answer.get("global") is True
-        return Throttled(number_in(waits, number_in(headers.get("retry-after"), 5.0)), whole_account=is_global)
-    if status < 300 and isinstance(answer, Mapping) and "id" in answer:
+        wait_s = number_in(said.get("retry_after"), number_in(headers.get("retry-after"), 5.0))
+        return Throttled(wait_s, whole_account=said.get("global") is True)
+    if status < 300 and "id" in said:
         spent = headers.get("x-ratelimit-remaining") == "0"
         rest = number_in(headers.get("x-ratelimit-reset-after"), 0.0) if spent else 0.0
-        return Accepted(str(answer["id"]), rest_s=rest)
+        return Accepted(str(said["id"]), rest_s=rest)
     if status >= 500 or not isinstance(answer, Mapping):
         return AnswerLost(f"Discord answered {status} without saying what became of it")
     return Refused(f"Discord answered {status}: {str(answer.get('message', ''))[:200]}")
 
 
 def _press(data: Mapping[str, Any], bot: Bot) -> ButtonPress | None:
-    inner, message, member = data.get("data"), data.get("message"), data.get("member")
-    user = member.get("user") if isinstance(member, Mapping) else data.get("user")
-    if data.get("type") != _MESSAGE_COMPONENT or not all(isinstance(each, Mapping) for each in (inner, message, user)):
+    inner, message = data.get("data"), data.get("message")
+    member = data.get("member")
+    user = table_in(member.get("user") if isinstance(member, Mapping) else data.get("user"))
+    if data.get("type") != _MESSAGE_COMPONENT or not isinstance(inner, Mapping) or not isinstance(message, Mapping):
         return None
-    assert isinstance(inner, Mapping)
-    assert isinstance(message, Mapping)
-    assert isinstance(user, Mapping)
     key, chat, author = id_in(data.get("id")), id_in(data.get("channel_id")), id_in(user.get("id"))
     if not key or not chat or not author:
         return None
@@ -199,7 +189,6 @@ def _defuse_mentions(text: str, bot: Bot) -> str:
 
 
 def _files(data: Mapping[str, Any]) -> tuple[InboundFile, ...]:
-    found = data.get("attachments")
     return tuple(
         InboundFile(
             file_id=str(each["url"]),
@@ -207,8 +196,8 @@ def _files(data: Mapping[str, Any]) -> tuple[InboundFile, ...]:
             size=each["size"] if isinstance(each.get("size"), int) else None,
             media_type=str(each.get("content_type") or ""),
         )
-        for each in (found if isinstance(found, list) else [])
-        if isinstance(each, Mapping) and "url" in each
+        for each in tables_in(data.get("attachments"))
+        if "url" in each
     )
 
 

@@ -19,7 +19,7 @@ from agent_fabric.domain.channels.deliveries import (
 )
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.channels.rendering import SLACK
-from agent_fabric.infrastructure.channels.wire_values import id_in, number_in
+from agent_fabric.infrastructure.channels.wire_values import id_in, number_in, table_in, tables_in
 
 CHANNEL: Final = "slack"
 EVENT_TYPE: Final = "agent_fabric_part"
@@ -63,8 +63,7 @@ def read_envelope(envelope: Mapping[str, Any], bot: Bot) -> Inbound | None:
         return None
     match envelope.get("type"):
         case "events_api":
-            event = payload.get("event")
-            return _message(event, bot) if isinstance(event, Mapping) else None
+            return _message(table_in(payload.get("event")), bot)
         case "interactive":
             return _press(payload, bot)
         case _:
@@ -85,10 +84,8 @@ def _is_of(payload: Mapping[str, Any], bot: Bot) -> bool:
     An app that is installed in several gets the events of all of them. One that is installed in a whole organisation
     (`E…`) has people whose ids are the organisation's.
     """
-    team, granted = payload.get("team"), payload.get("authorizations")
-    named = [payload.get("team_id"), payload.get("context_team_id")]
-    named += [team.get("id")] if isinstance(team, Mapping) else []
-    named += [each.get("team_id") for each in granted if isinstance(each, Mapping)] if isinstance(granted, list) else []
+    named = [payload.get("team_id"), payload.get("context_team_id"), table_in(payload.get("team")).get("id")]
+    named += [each.get("team_id") for each in tables_in(payload.get("authorizations"))]
     teams = [each for each in named if each]
     return not teams or bot.team in teams or bot.team.startswith("E")
 
@@ -147,32 +144,26 @@ def read_outcome(status: int, headers: Mapping[str, str], answer: Any) -> SendOu
 
 def part_in_history(answer: Any, part: Part) -> str | None:
     """Return the `ts` of a part among the messages of a chat; None: it is not there."""
-    messages = answer.get("messages") if isinstance(answer, Mapping) else None
-    for each in messages if isinstance(messages, list) else []:
-        metadata = each.get("metadata") if isinstance(each, Mapping) else None
-        payload = metadata.get("event_payload") if isinstance(metadata, Mapping) else None
-        if isinstance(payload, Mapping) and payload.get("id") == part.id:
+    for each in tables_in(table_in(answer).get("messages")):
+        if table_in(table_in(each.get("metadata")).get("event_payload")).get("id") == part.id:
             return str(each.get("ts", ""))
     return None
 
 
 def read_history(answer: Mapping[str, Any], chat: str, bot: Bot) -> list[InboundMessage]:
     """Return what people have written, on a page of the history of a direct chat, the newest first."""
-    messages = answer.get("messages")
     found = []
-    for each in messages if isinstance(messages, list) else []:
-        if isinstance(each, Mapping):
-            event = {**each, "channel": chat, "channel_type": "im"}
-            if event.get("thread_ts") == event.get("ts"):  # a thread has begun below it since
-                del event["thread_ts"]
-            found.append(_message(event, bot))
+    for each in tables_in(answer.get("messages")):
+        event = {**each, "channel": chat, "channel_type": "im"}
+        if event.get("thread_ts") == event.get("ts"):  # a thread has begun below it since
+            del event["thread_ts"]
+        found.append(_message(event, bot))
     return [each for each in found if each is not None]
 
 
 def next_page(answer: Mapping[str, Any]) -> str:
     """Return where the history of a chat goes on; empty: this is the end."""
-    more = answer.get("response_metadata")
-    return id_in(more.get("next_cursor")) if isinstance(more, Mapping) else ""
+    return id_in(table_in(answer.get("response_metadata")).get("next_cursor"))
 
 
 def moment_in(key: str) -> str:
@@ -210,16 +201,13 @@ def _message(event: Mapping[str, Any], bot: Bot) -> InboundMessage | None:
 
 
 def _press(payload: Mapping[str, Any], bot: Bot) -> ButtonPress | None:
-    actions, user, channel = payload.get("actions"), payload.get("user"), payload.get("channel")
-    message = payload.get("message")
+    actions, message = payload.get("actions"), payload.get("message")
+    user, channel = table_in(payload.get("user")), table_in(payload.get("channel"))
     if payload.get("type") != "block_actions" or not isinstance(actions, list) or not actions:
         return None
     action = actions[0]
-    if not all(isinstance(each, Mapping) for each in (action, user, channel, message)):
+    if not isinstance(action, Mapping) or not isinstance(message, Mapping):
         return None
-    assert isinstance(user, Mapping)
-    assert isinstance(channel, Mapping)
-    assert isinstance(message, Mapping)
     chat, author, trigger = id_in(channel.get("id")), id_in(user.get("id")), id_in(payload.get("trigger_id"))
     if not chat or not author or not trigger:
         return None
@@ -247,7 +235,6 @@ def _plain(text: str, bot: Bot) -> str:
 
 
 def _files(event: Mapping[str, Any]) -> tuple[InboundFile, ...]:
-    found = event.get("files")
     return tuple(
         InboundFile(
             file_id=str(each["url_private_download"]),
@@ -255,8 +242,8 @@ def _files(event: Mapping[str, Any]) -> tuple[InboundFile, ...]:
             size=each["size"] if isinstance(each.get("size"), int) else None,
             media_type=str(each.get("mimetype", "")),
         )
-        for each in (found if isinstance(found, list) else [])
-        if isinstance(each, Mapping) and "url_private_download" in each
+        for each in tables_in(event.get("files"))
+        if "url_private_download" in each
     )
 
 

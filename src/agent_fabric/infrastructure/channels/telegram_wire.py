@@ -21,7 +21,7 @@ from agent_fabric.domain.channels.deliveries import (
 )
 from agent_fabric.domain.channels.files import Document
 from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
-from agent_fabric.infrastructure.channels.wire_values import id_in, number_in
+from agent_fabric.infrastructure.channels.wire_values import id_in, number_in, table_in, tables_in
 
 CHANNEL: Final = "telegram"
 ALLOWED_UPDATES: Final = ("message", "callback_query")
@@ -74,16 +74,15 @@ def read_update(update: Mapping[str, Any], bot: Bot) -> Inbound | None:
     sent_at = number_in(message.get("date"))
     if to_chat := id_in(message.get("migrate_to_chat_id")):
         return ChatMoved(key=key, place=place, to_chat=to_chat, sent_at=sent_at)
-    author = message.get("from")
+    author = table_in(message.get("from"))
     # An anonymous admin or a channel writes as a chat: that is no one in particular, so no one's right counts.
-    if not isinstance(author, Mapping) or not id_in(author.get("id")) or "sender_chat" in message:
+    if not id_in(author.get("id")) or "sender_chat" in message:
         return None
     text = str(message.get("text") or message.get("caption") or "")
     files = _files(message)
     if not text and not files:
         return None
-    answered = message.get("reply_to_message")
-    answered = answered if isinstance(answered, Mapping) else {}
+    answered = table_in(message.get("reply_to_message"))
     addressed, text = _find_address(text, message, answered, bot)
     is_forwarded = "forward_origin" in message or "via_bot" in message  # another bot has written it
     return InboundMessage(
@@ -124,8 +123,7 @@ def method_for(part: Part) -> Method:
 def read_outcome(part: Part, status: int, answer: Any) -> SendOutcome:
     """Return what an answer says about a part."""
     if isinstance(answer, Mapping) and answer.get("ok") is True:
-        result = answer.get("result")
-        return Accepted(str(result["message_id"]) if isinstance(result, Mapping) and "message_id" in result else "")
+        return Accepted(str(table_in(answer.get("result")).get("message_id", "")))
     if not isinstance(answer, Mapping) or answer.get("ok") is not False:
         return AnswerLost(f"Telegram answered {status} without saying what became of it")
     said = str(answer.get("description", ""))[:300]
@@ -156,8 +154,8 @@ def delivery_problem(info: Any, *, since: float) -> str:
 
 def read_file_path(answer: Any) -> str | None:
     """Return where a file is, as `getFile` says; None: it does not, or it is no path below the files."""
-    result = answer.get("result") if isinstance(answer, Mapping) and answer.get("ok") is True else None
-    path = result.get("file_path") if isinstance(result, Mapping) else None
+    said = table_in(answer)
+    path = table_in(said.get("result")).get("file_path") if said.get("ok") is True else None
     if not isinstance(path, str) or not _FILE_PATH.fullmatch(path) or ".." in path.split("/"):
         return None
     return path
@@ -194,8 +192,8 @@ def _find_address(text: str, message: Mapping[str, Any], answered: Mapping[str, 
     name = f"@{bot.username}".lower()
     entities = message.get("entities") or message.get("caption_entities") or []
     mentioned = False
-    for entity in entities if isinstance(entities, list) else []:
-        if isinstance(entity, Mapping) and entity.get("type") in ("mention", "bot_command"):
+    for entity in tables_in(entities):
+        if entity.get("type") in ("mention", "bot_command"):
             start = int(number_in(entity.get("offset")))
             said = _utf16(text, start, start + int(number_in(entity.get("length")))).lower()
             mentioned = mentioned or said == name or (entity["type"] == "bot_command" and said.endswith(name))
@@ -204,8 +202,7 @@ def _find_address(text: str, message: Mapping[str, Any], answered: Mapping[str, 
 
 
 def _is_own(message: Mapping[str, Any], bot: Bot) -> bool:
-    author = message.get("from")
-    return isinstance(author, Mapping) and id_in(author.get("id")) == bot.id
+    return id_in(table_in(message.get("from")).get("id")) == bot.id
 
 
 def _utf16(text: str, start: int, end: int) -> str:

@@ -20,7 +20,7 @@ from agent_fabric.domain.channels.deliveries import (
 from agent_fabric.domain.channels.files import Document
 from agent_fabric.domain.channels.inbound import ButtonPress, DeliveryReport, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.channels.rendering import WHATSAPP
-from agent_fabric.infrastructure.channels.wire_values import id_in
+from agent_fabric.infrastructure.channels.wire_values import id_in, table_in, tables_in
 
 CHANNEL: Final = "whatsapp"
 MAX_TITLE: Final = 20
@@ -148,32 +148,27 @@ def read_outcome(status: int, answer: Any) -> SendOutcome:
 
 def is_refused_credential(status: int, answer: Any) -> bool:
     """Tell whether the platform does not accept the token."""
-    error = answer.get("error") if isinstance(answer, Mapping) else None
-    return status == 401 or (isinstance(error, Mapping) and error.get("code") == 190)
+    return status == 401 or table_in(table_in(answer).get("error")).get("code") == 190
 
 
 def _values(body: Any, phone_number_id: str) -> Iterator[Mapping[str, Any]]:
-    for entry in _maps(body.get("entry") if isinstance(body, Mapping) else None):
-        for change in _maps(entry.get("changes")):
-            value = change.get("value")
-            if not isinstance(value, Mapping):
-                continue
-            metadata = value.get("metadata")
-            if isinstance(metadata, Mapping) and str(metadata.get("phone_number_id")) == phone_number_id:
+    for entry in tables_in(table_in(body).get("entry")):
+        for change in tables_in(entry.get("changes")):
+            value = table_in(change.get("value"))
+            if str(table_in(value.get("metadata")).get("phone_number_id")) == phone_number_id:
                 yield value
 
 
 def _inbound(value: Mapping[str, Any], account: str) -> Iterator[Inbound]:
-    for message in _maps(value.get("messages")):
+    for message in tables_in(value.get("messages")):
         key, author = id_in(message.get("id")), id_in(message.get("from"))
         if not key or not author:
             continue
         place, sender = Place(CHANNEL, account, author), Sender(CHANNEL, account, author)
-        sent_at, context = _seconds(message.get("timestamp")), message.get("context")
-        pressed = message.get("interactive")
-        reply = pressed.get("button_reply") if isinstance(pressed, Mapping) else None
+        sent_at, context = _seconds(message.get("timestamp")), table_in(message.get("context"))
+        reply = table_in(message.get("interactive")).get("button_reply")
         if isinstance(reply, Mapping):
-            below = str(context.get("id", "")) if isinstance(context, Mapping) else ""
+            below = str(context.get("id", ""))
             data = str(reply.get("id", ""))
             yield ButtonPress(key=key, place=place, sender=sender, data=data, message_id=below, sent_at=sent_at)
             continue
@@ -187,13 +182,12 @@ def _inbound(value: Mapping[str, Any], account: str) -> Iterator[Inbound]:
                 sent_at=sent_at,
                 message_id=key,
                 files=files,
-                is_forwarded=isinstance(context, Mapping)
-                and (context.get("forwarded") is True or context.get("frequently_forwarded") is True),
+                is_forwarded=context.get("forwarded") is True or context.get("frequently_forwarded") is True,
             )
-    for status in _maps(value.get("statuses")):
+    for status in tables_in(value.get("statuses")):
         part_id, message_id = id_in(status.get("biz_opaque_callback_data")), id_in(status.get("id"))
         if part_id and message_id and id_in(status.get("recipient_id")):
-            problems = _maps(status.get("errors"))
+            problems = tables_in(status.get("errors"))
             yield DeliveryReport(
                 key=f"{message_id} {status.get('status', '')}",
                 place=Place(CHANNEL, account, id_in(status.get("recipient_id"))),
@@ -221,10 +215,6 @@ def _message_text(message: Mapping[str, Any]) -> tuple[str, tuple[InboundFile, .
             file = InboundFile(file_id=str(each["id"]), name=name, size=None, media_type=media)
             return str(each.get("caption", "")), (file,)
     return "", ()
-
-
-def _maps(found: Any) -> list[Mapping[str, Any]]:
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
 def _seconds(value: Any) -> float:

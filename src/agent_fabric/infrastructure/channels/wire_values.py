@@ -4,6 +4,7 @@ What cannot be read would come again and again: it is never acknowledged, and ev
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -23,3 +24,13 @@ def number_in(value: Any, otherwise: float = 0.0) -> float:
     except (ValueError, OverflowError):
         return otherwise
     return number if math.isfinite(number) else otherwise
+
+
+def table_in(value: Any) -> Mapping[str, Any]:
+    """Return a table; what is none counts as an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def tables_in(value: Any) -> list[Mapping[str, Any]]:
+    """Return the tables of a list; all else is left out."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

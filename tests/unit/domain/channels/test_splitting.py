@@ -15,9 +15,6 @@ from agent_fabric.domain.channels.rendering import (
     WHATSAPP,
     WORD_JOINER,
     Rendering,
-    render_discord,
-    render_slack,
-    render_telegram,
 )
 from agent_fabric.domain.channels.splitting import split_blocks, split_text
 from effort import effort, report
@@ -110,14 +107,14 @@ def test_what_a_model_writes_is_understood() -> None:
 
 def test_markup_of_others_stays_text() -> None:
     blocks = read_markdown("<b>@channel & <!here> `</code>`")
-    assert render_telegram(blocks) == f"&lt;b&gt;@{WORD_JOINER}channel &amp; &lt;!here&gt; <code>&lt;/code&gt;</code>"
-    assert render_telegram(read_markdown("clone git@example.org:a.git")) == "clone git@example.org:a.git"
-    assert "<!here>" not in render_slack(blocks)
-    assert "@channel" not in render_discord(blocks)
+    assert TELEGRAM.render(blocks) == f"&lt;b&gt;@{WORD_JOINER}channel &amp; &lt;!here&gt; <code>&lt;/code&gt;</code>"
+    assert TELEGRAM.render(read_markdown("clone git@example.org:a.git")) == "clone git@example.org:a.git"
+    assert "<!here>" not in SLACK.render(blocks)
+    assert "@channel" not in DISCORD.render(blocks)
 
 
 def test_a_link_shows_where_it_leads() -> None:
-    shown = render_telegram(read_markdown("[your bank](https://evil.example/x)"))
+    shown = TELEGRAM.render(read_markdown("[your bank](https://evil.example/x)"))
     assert shown == '<a href="https://evil.example/x">your bank</a> (https://evil.example/x)'
 
 
