@@ -29,7 +29,7 @@ STILL = {
         "views/policy.py": "policy.load policy.rule_files sandbox.altered_programs",
     },
     "hands the reader of cron expressions to pure functions of the domain": {
-        "cli/automation/local_automation.py": "automation.cronsim_walls automation.zones",
+        "cli/automation/local_automation.py": "automation.cronsim_walls",
         "http/automation/schedules.py": "automation.cronsim_walls",
         "views/automation.py": "automation.cronsim_walls",
     },

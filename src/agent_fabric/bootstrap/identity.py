@@ -24,7 +24,7 @@ from agent_fabric.application.runs.limits import Limits, RunQuota
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.schema.identity import IdentityConfig, ProviderConfig
+from agent_fabric.config.schema.identity import IdentityConfig
 from agent_fabric.config.schema.limits import LimitsConfig, how_often
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.runs.task import RunCaps
@@ -98,7 +98,10 @@ def open_identity(
         wait_for(keys.require_keys(storage.fingerprints, own))
     tokens = signer() if at_once else _LateTokens(signer)
     hasher = PepperedHash(pepper)
-    provider = None if config.provider is None else _provider(config.provider)
+    provider = None
+    if config.provider is not None:
+        known = key_set_source(config.provider.jwks, timeout_s=config.provider.timeout_s)
+        provider = ProviderTokens(config.provider, known, SystemClock())
     users, api_keys = storage.users, storage.api_keys
     issue = IssueToken(users, tokens, storage.acts, clock, config.token_lifetime_s)
     token, name, ended = LocalToken(root), this_person(), storage.ended_logins
@@ -141,10 +144,6 @@ class _LateTokens:
         return self._make().read(token, renews=renews)
 
 
-def _provider(config: ProviderConfig) -> ProviderTokens:
-    return ProviderTokens(config, key_set_source(config.jwks, timeout_s=config.timeout_s), SystemClock())
-
-
 def answering_keys(config: FabricConfig, resolve: Resolve, storage: Storage) -> FindAnsweringKeys:
     """Return the use case that warns of keys with which a run could answer questions."""
     return FindAnsweringKeys(config.specialists, resolve, storage.api_keys.find, SystemClock().now)
@@ -173,6 +172,8 @@ def build_limits(
     known, strangers = (
         _open_limiter(settings, storage, clock, redis_url, f"{cluster}:{name}") for name in ("caller", "address")
     )
+    locks = None if storage.cluster is None else storage.agent_locks  # of all servers together, if they share a store
+    quota = None if settings.concurrent_runs is None else RunQuota(settings.concurrent_runs, locks)
     return Limits(
         settings=settings,
         known=known.limiter,
@@ -182,17 +183,12 @@ def build_limits(
         endpoints={endpoint: Rate(*how_often(rate)) for endpoint, rate in settings.endpoints.items()},
         login=_rate(settings.login),
         failures=_rate(settings.failures),
-        runs=_run_quota(settings.concurrent_runs, storage),
+        runs=quota,
         caps=RunCaps(
             max_steps=settings.run.max_steps, max_tokens=settings.run.max_tokens, max_seconds=settings.run.max_seconds
         ),
         _closers=(known.close, strangers.close),
     )
-
-
-def _run_quota(most: int | None, storage: Storage) -> RunQuota | None:
-    """Return what counts runs under way: for all servers together, where they share a store."""
-    return None if most is None else RunQuota(most, None if storage.cluster is None else storage.agent_locks)
 
 
 def _open_limiter(settings: LimitsConfig, storage: Storage, clock: Clock, redis_url: str | None, name: str) -> _Opened:

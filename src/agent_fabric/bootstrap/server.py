@@ -323,11 +323,6 @@ class ServerFabric:
     def sandbox_level(self) -> str:
         return self.execute_task.sandbox_level
 
-    @property
-    def drives(self) -> bool:
-        """Whether runs are driven here, and not only taken on."""
-        return self.dispatch.drives
-
     def require_store(self) -> None:
         """Check that what is written now will be found again.
 
@@ -423,7 +418,7 @@ class ServerFabric:
         watching = [] if cluster is None else [_end_when_drained(cluster)]
         if self.watch_pending_work is not None:
             watching.append(self.watch_pending_work())
-        if not self.drives:
+        if not self.dispatch.drives:
             return watching
         claiming = [] if self.claim_runs is None else [self.claim_runs()]
         if self.retry_stopped_runs is not None:

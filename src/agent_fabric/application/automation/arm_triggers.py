@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Protocol
 
 from agent_fabric.application.automation.watch_sensors import ArmedSensor, WatchSensors
 from agent_fabric.application.ports.automation import AutomationStore, ReadCron, ScheduleQuery, Sensor
 from agent_fabric.application.ports.bus import DurableBus
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.workflows import WorkflowFile
 from agent_fabric.config.schema.automation import SensorConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.schedule import FILE_PREFIX, Rule, Schedule, TargetKind
 from agent_fabric.domain.errors import FabricError, NameTaken
-from agent_fabric.domain.workflows.definition import Triggers, WorkflowDefinition
+from agent_fabric.domain.workflows.definition import Triggers
 
 LOOK_EVERY_S = 5.0
 COMPARE_EVERY_S = 30.0
@@ -30,21 +29,6 @@ PREFIX = "agent33."
 """Begins the subjects of all events."""
 
 _log = logging.getLogger(__name__)
-
-
-class WorkflowFile(Protocol):
-    """A file of a workflow."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def path(self) -> Path: ...
-
-    @property
-    def definition(self) -> WorkflowDefinition | None:
-        """The workflow; None: the file has problems."""
-        ...
 
 
 @dataclass(slots=True)

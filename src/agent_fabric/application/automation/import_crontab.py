@@ -79,9 +79,7 @@ class ImportCrontab:
         for job in found.jobs:
             try:
                 made = await self._take(job, by, job.timezone or timezone, dry_run=dry_run)
-            except FabricError as problem:
-                refused.append(CrontabProblem(job.line, lines[job.line - 1].strip()[:200], problem.message))
-            except ValueError as problem:
+            except (FabricError, ValueError) as problem:
                 refused.append(CrontabProblem(job.line, lines[job.line - 1].strip()[:200], str(problem)))
             else:
                 note = self.judge(job) if made.target.startswith(WORKFLOW_PREFIX) else ""

@@ -5,13 +5,13 @@ import logging
 import random
 import secrets
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed, RpcPeer
+from agent_fabric.application.fleet.json_rpc import Handle, LinkLost, RpcFailed, RpcPeer
 from agent_fabric.application.node.serve_commands import CallRefused, ServeCommands
 from agent_fabric.application.ports.node import NodeRevoked
 from agent_fabric.domain.fleet.chain import KEY
@@ -89,7 +89,6 @@ class HubSession:
     """The hash of the archive that the node runs from; empty: it runs from none."""
     mcp_servers: list[dict[str, Any]] = field(default_factory=list)
     heartbeat_s: float = HEARTBEAT_S
-    _peer: RpcPeer | None = None
     _proven: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
@@ -123,33 +122,30 @@ class HubSession:
         Raises:
             ConnectionEnded, ConnectionRefused, LinkLost, RpcFailed, WrongHub, OSError, TimeoutError: it does not.
         """
-        enrolment = self.folder.enrolment()
-        socket = await WebSocket.connect(socket_url(enrolment.url))
-        peer = RpcPeer(socket.send, _not_now)
-        reading = asyncio.create_task(self._read(socket, peer))
-        try:
-            await self._until(reading, self._introduce(peer, enrolment))
+        async with self._open_connection(_not_now) as (peer, reading, _):
             await self._until(reading, peer.call(Method.HEARTBEAT, {"busy": 0}, timeout_s=ANSWER_TIMEOUT_S))
-        finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
-            await socket.close()
 
     async def _connect(self) -> None:
+        async with self._open_connection(self._handle) as (peer, reading, enrolment):
+            try:
+                self._proven.set()
+                self._tell("online", "")
+                _log.info("connected to %s as %s", enrolment.url, enrolment.name)
+                await self._until(reading, self._live(peer))
+            finally:
+                self.terminals.end_all("the connection to the hub has ended")
+
+    @asynccontextmanager
+    async def _open_connection(self, handle: Handle) -> "AsyncIterator[tuple[RpcPeer, asyncio.Task[None], Enrolment]]":
+        """Lend a connection on which both ends have shown who they are."""
         enrolment = self.folder.enrolment()
         socket = await WebSocket.connect(socket_url(enrolment.url))
-        peer = RpcPeer(socket.send, self._handle)
+        peer = RpcPeer(socket.send, handle)
         reading = asyncio.create_task(self._read(socket, peer))
         try:
             await self._until(reading, self._introduce(peer, enrolment))
-            self._proven.set()
-            self._peer = peer
-            self._tell("online", "")
-            _log.info("connected to %s as %s", enrolment.url, enrolment.name)
-            await self._until(reading, self._live(peer))
+            yield peer, reading, enrolment
         finally:
-            self._peer = None
-            self.terminals.end_all("the connection to the hub has ended")
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
             await socket.close()

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
+from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, RelayedCall
 from agent_fabric.domain.fleet.nodes import NodeId
-from agent_fabric.domain.fleet.relayed_calls import RelayedCall
 from agent_fabric.infrastructure.persistence.row_batches import RowBatches
 from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun, OneStatement
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
