@@ -10,10 +10,9 @@ from architecture.test_layers import SOURCE
 PREFIX = "agent_fabric.infrastructure."
 STILL = {
     "reads or writes files that the person has named on this machine": {
-        "cli/evals/eval.py": "evals.eval_files",
-        "cli/evals/eval_add.py": "evals.add_case",
+        "cli/evals/eval.py": "evals.add_case evals.eval_files",
+        "cli/memory/local_memory.py": "memory.local_documents",
         "cli/memory/memory.py": "memory.local_documents",
-        "cli/memory/memory_ingest.py": "memory.local_documents",
         "cli/models/models.py": "models.config_edit models.named models.weights.catalogue",
         "cli/place_remote.py": "runs.log.layout",
         "cli/runs/logs.py": "runs.log.jsonl_log",

@@ -29,7 +29,7 @@ from agent_fabric.domain.workflows.events import (
 from agent_fabric.interfaces.cli.approvals.approval_card import shown_card
 from agent_fabric.interfaces.cli.runs.step_lines import StepLines, seconds
 from agent_fabric.interfaces.cli.runs.view import LiveView
-from agent_fabric.interfaces.cli.workflows.workflow_dry_run import dry_run
+from agent_fabric.interfaces.cli.workflows.workflow_runs import dry_run
 from agent_fabric.interfaces.cli.workflows.workflow_summary import how_to_go_on, workflow_summary
 from agent_fabric.interfaces.views.approvals import fields_of, filled_in
 from agent_fabric.interfaces.views.workflows.graph import graph_dot, graph_mermaid, graph_text

@@ -31,10 +31,10 @@ from agent_fabric.interfaces.cli.options import (
     strangers_text,
 )
 from agent_fabric.interfaces.cli.output import fitted, plain, styled
-from agent_fabric.interfaces.cli.place import Noun, Place, refuse_if, with_client
+from agent_fabric.interfaces.cli.place import Noun, Place, with_client
 from agent_fabric.interfaces.cli.place import here as here_at
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
-from agent_fabric.interfaces.cli.runs.foreground import LocalForeground, foreground_here
+from agent_fabric.interfaces.cli.runs.foreground import LocalForeground, foreground_elsewhere, foreground_here
 from agent_fabric.interfaces.cli.runs.run import project_here
 from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, joined, problem_lines
 from agent_fabric.interfaces.cli.workflows.inputs import Inputs, typed_inputs
@@ -162,17 +162,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     url = at.url(local_only=here)
     overrides = strangers_text(untrusted, here=here)
     if url is not None:
-        refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
-        options = {
-            "model_key": model_key,
-            "network_allowed": network_allowed,
-            "encrypt": encrypt,
-            "visibility": visibility,
-        }
-        from agent_fabric.interfaces.cli.runs.foreground_remote import foreground_there  # noqa: PLC0415 - aiohttp takes its time
-
+        opens = foreground_elsewhere(url, here=here)
+        options = {"model_key": model_key, "network_allowed": network_allowed}
+        options |= {"encrypt": encrypt, "visibility": visibility}
         return drive_in_foreground(
-            foreground_there(url), lambda there: _run_there(there, name, inputs or (), options), at, verbose=verbose
+            opens, lambda there: _run_there(there, name, inputs or (), options), at, verbose=verbose
         )
     root = at.root()
     loaded = configuration(root, overrides)

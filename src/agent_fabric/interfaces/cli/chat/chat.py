@@ -19,6 +19,7 @@ from agent_fabric.interfaces.cli.options import Here, configuration
 from agent_fabric.interfaces.cli.output import plain_lines, print_json
 from agent_fabric.interfaces.cli.place import Place, refuse_if
 from agent_fabric.interfaces.cli.runs.driving import exit_code
+from agent_fabric.interfaces.cli.runs.foreground import refuse_here
 from agent_fabric.wire.chat import SESSION, message_object
 from agent_fabric.wire.results import EFFECTS
 
@@ -66,7 +67,7 @@ def chat(
             start = start._replace(project=str(project_here(root, loaded.config)))
         opened = local_talk(root, loaded, view, asks=talks_with_person and is_interactive())
     else:
-        refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
+        refuse_here(here)
         from agent_fabric.interfaces.cli.chat.chat_places_remote import server_talk  # noqa: PLC0415 - aiohttp takes its time
 
         opened = server_talk(url, view)  # type: ignore[assignment] # both can be talked with

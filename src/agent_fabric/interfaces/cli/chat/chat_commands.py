@@ -1,22 +1,21 @@
-"""What `/` begins in `fabric chat`."""
+"""What `/` begins in `fabric chat`, and how it shows what a conversation rests on."""
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from agent_fabric.application.chat.verify_session import VerifiedSession
 from agent_fabric.domain.chat.sessions import QUEUED, ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.plural import counted
+from agent_fabric.domain.runs.evolve import run_as_of
+from agent_fabric.domain.runs.timeline import Span, timeline_of
 from agent_fabric.domain.runs.unified_diff import quote_path
 from agent_fabric.interfaces.cli.approvals.ask_approval import ask_person, is_interactive
-from agent_fabric.interfaces.cli.chat.chat_record import (
-    LAST_SEQ,
-    context_lines,
-    record_lines,
-    source_lines,
-    timeline_lines,
-)
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, plain_lines
 
@@ -43,6 +42,10 @@ HELP = """\
 """
 
 
+class Left(Exception):
+    """The person leaves."""
+
+
 class ChatCommands:
     """Commands of one conversation."""
 
@@ -50,9 +53,9 @@ class ChatCommands:
         self._loop = loop
         self._known: dict[str, Callable[[str], Awaitable[None]]] = {
             "help": self._help,
-            "model": self._model,
-            "pack": self._pack,
-            "node": self._node,
+            "model": partial(self._change, "model_key", "the default model"),
+            "pack": partial(self._change, "pack", "a specialist that is chosen"),
+            "node": partial(self._change, "node", "no machine"),
             "title": self._title,
             "remember": self._remember,
             "approve": self._approve,
@@ -80,26 +83,15 @@ class ChatCommands:
         sys.stderr.write(HELP)
 
     async def _quit(self, _: str) -> None:
-        from agent_fabric.interfaces.cli.chat.chat_loop import Left  # noqa: PLC0415 - it imports this module
-
         raise Left
 
     async def _session(self, _: str) -> None:
         sys.stderr.write(f"{self._loop.session.session_id}\n")
 
-    async def _model(self, key: str) -> None:
-        await self._change("model_key", key, "the default model")
-
-    async def _pack(self, name: str) -> None:
-        await self._change("pack", name, "a specialist that is chosen")
-
-    async def _node(self, name: str) -> None:
-        await self._change("node", name, "no machine")
-
     async def _title(self, text: str) -> None:
         if not text:
             raise ConfigError("A title needs words", hint="/title TEXT")
-        await self._change("title", text, "")
+        await self._change("title", "", text)
 
     async def _remember(self, text: str) -> None:
         require_a_person()
@@ -108,7 +100,7 @@ class ChatCommands:
         fact_id = await self._loop.talk.remember(text)
         sys.stderr.write(f"remembered as {plain(fact_id)}; fabric memory forget {plain(fact_id)} takes it back\n")
 
-    async def _change(self, what: str, value: str, otherwise: str) -> None:
+    async def _change(self, what: str, otherwise: str, value: str) -> None:
         loop = self._loop
         loop.session = await loop.talk.change(await self._standing(), **{what: value})
         sys.stderr.write(f"from now on: {plain(value) or otherwise}\n")
@@ -196,3 +188,73 @@ class ChatCommands:
 
     async def _verify(self, _: str) -> None:
         sys.stdout.write(record_lines(await self._loop.talk.verify(await self._standing())))
+
+
+LAST_SEQ = 2**63 - 1
+"""An event behind all others."""
+
+
+def source_lines(answer: ChatMessage) -> str:
+    """Return the sentences of an answer that can be checked, each with the events that it rests on."""
+    sentences = answer.metadata.get("sentences") or []
+    run_id = str(answer.metadata.get("run_id", ""))
+    lines = [_source(answer.content, each) for each in sentences]
+    if not lines:
+        return "The last answer says nothing that could be checked against its events.\n"
+    return "\n".join([*lines, f"Show an event: fabric logs {run_id[:8]} --full"]) + "\n"
+
+
+def unproven_count(answer: ChatMessage) -> int:
+    """Return how many sentences of an answer rest on nothing in its record."""
+    return sum(bool(each["missing"]) for each in answer.metadata.get("sentences") or ())
+
+
+def _source(content: str, sentence: dict[str, object]) -> str:
+    start, end = int(str(sentence["start"])), int(str(sentence["end"]))
+    text = plain(" ".join(content[start:end].split()))
+    events, missing = _list(sentence["events"]), _list(sentence["missing"])
+    rests = f"event {', '.join(map(str, events))}" if events else "nothing"
+    doubt = f"; nowhere: {', '.join(plain(str(each)) for each in missing)}" if missing else ""
+    return f"[{rests}{doubt}] {text}"
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def timeline_lines(run_id: RunId, events: Sequence[Event]) -> str:
+    """Return what took time in a run: model calls, tools and waits of each lane."""
+    found = timeline_of(events, run_as_of(run_id, events, LAST_SEQ).status)
+    lines = [_span(span, found.started_at) for span in found.spans]
+    total = f"{found.prompt_tokens:,} tokens in, {found.completion_tokens:,} out, {counted(found.events, 'event')}"
+    return "\n".join([*lines, total]) + "\n"
+
+
+def _span(span: Span, started_at: float) -> str:
+    took = "goes on" if span.end is None else f"{span.end - span.start:.1f} s"
+    tokens = f", {span.prompt_tokens:,} in, {span.completion_tokens:,} out" if span.completion_tokens else ""
+    failed = ", failed" if span.failed else ""
+    place = f"{span.first_seq:>5}  +{span.start - started_at:.1f} s"
+    return f"{place}  {span.kind:<5}  {plain(span.lane or 'run')}: {plain(span.label)} ({took}{tokens}{failed})"
+
+
+def context_lines(run_id: RunId, events: Iterable[Event], seq: int) -> str:
+    """Return what the models of a run had been told by an event."""
+    state = run_as_of(run_id, events, seq)
+    lines: list[str] = []
+    for lane in state.lanes.values():
+        lines.append(f"{plain(lane.lane_id)}: {plain(lane.model.model)}, about {lane.context_tokens:,} tokens")
+        for message in lane.messages:
+            calls = [f"→ {call.tool} {call.arguments}" for call in message.tool_calls]
+            text = "\n".join(part for part in (message.content, *calls) if part)
+            lines.append(f"--- {message.role.value}\n{plain_lines(text)}")
+    return "\n".join(lines or ["No model had been told anything by then."]) + "\n"
+
+
+def record_lines(found: VerifiedSession) -> str:
+    """Return whether the hash chain of a session holds."""
+    if found.holds:
+        events, turns = counted(found.events, "event"), counted(len(found.turns), "turn")
+        return f"Verified: the hash chain of {events} in {turns} holds.\n"
+    damage = [f"{turn.run_id}: {plain(each)}" for turn in found.turns for each in turn.damage]
+    return "\n".join(["Not as recorded:", *damage]) + "\n"

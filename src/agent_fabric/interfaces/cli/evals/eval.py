@@ -3,24 +3,29 @@
 import errno
 import os
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from agent_fabric.application.evals.make_case import MadeCase, id_from, require_known, require_task
 from agent_fabric.application.ports.evals import EvalRecord
+from agent_fabric.bootstrap.runs import make_case
 from agent_fabric.domain.definitions.problems import did_you_mean
-from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.evals.definition import MAX_AT_ONCE, MAX_REPEATS, EvalDefinition
+from agent_fabric.domain.errors import ConfigError, RunNotFound
+from agent_fabric.domain.evals.definition import CASE_ID, MAX_AT_ONCE, MAX_REPEATS, EvalCase, EvalDefinition, plain_case
 from agent_fabric.domain.evals.summary import Eval, EvalSummary
+from agent_fabric.domain.evals.trials import Evidence, Grade, TrialOutcome
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.evals.add_case import add_case
 from agent_fabric.infrastructure.evals.eval_files import read_eval
-from agent_fabric.interfaces.cli.evals.eval_add import add
-from agent_fabric.interfaces.cli.evals.eval_finishes import finishes
 from agent_fabric.interfaces.cli.evals.eval_places import (
     ComparedEval,
     Old,
@@ -34,9 +39,10 @@ from agent_fabric.interfaces.cli.evals.eval_places import (
 from agent_fabric.interfaces.cli.evals.eval_texts import eval_list, eval_text
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
-from agent_fabric.interfaces.cli.options import configuration
-from agent_fabric.interfaces.cli.output import print_json
-from agent_fabric.interfaces.cli.place import RUNS, Place, RunAccess
+from agent_fabric.interfaces.cli.options import Last, RunIdArgument, configuration
+from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
+from agent_fabric.interfaces.cli.place import RUNS, Place, RunAccess, choose_run, refuse_if, with_run
+from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.interfaces.views.evals import markdown_report
 from agent_fabric.wire.evals import EVAL_LIST, eval_object
 
@@ -276,8 +282,140 @@ def cancel(
     at.print(eval_object(summary), eval_text(summary, None))
 
 
-app.command()(add)
-app.command()(finishes)
+_MAX_NAMED = 5
+
+
+@app.command()
+def add(
+    run_id: RunIdArgument = None,
+    check: Annotated[str, typer.Option(metavar="CMD", help="A command line; exit code 0 means right.")] = "",
+    last: Last = False,
+    to: Annotated[str, typer.Option(metavar="FILE", help="The eval file; made if there is none.")] = "evals.yaml",
+    case_id: Annotated[str, typer.Option("--id", metavar="ID", help="What to call it; by default by its words.")] = "",
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="PATH", help="Only this file or folder of the project; can be repeated.")
+    ] = None,
+    *,
+    at: Place,
+) -> None:
+    """Make a case of a real run: what was asked, and the files as they were before it.
+
+    Of a run in a project (--here), the files as they stood when it began; other runs begin with an empty workspace.
+    Files whose names say that they hold secrets are left out.
+    """
+    refuse_if(not check.strip(), "A case needs a check", hint="For example: --check 'python3 -m pytest -q'")
+    refuse_if(
+        bool(case_id) and CASE_ID.fullmatch(case_id) is None,
+        f"{case_id!r} cannot be an id",
+        hint="Letters, digits, . _ and -, at most 64.",
+    )
+    chosen = choose_run(run_id, last=last)
+    paths = [path.removeprefix("./").rstrip("/") for path in only or ()]
+
+    async def go(place: RunAccess, found: RunId) -> MadeCase:
+        if isinstance(place, LocalRuns):
+            return await make_case(place.records)(found, check=check, case_id=case_id, only=paths)
+        created = require_task(found, await place.events(found))
+        if created.continues is not None:
+            raise ConfigError(
+                f"Run {found} began with the files of another run", hint="Make a case of the first one instead."
+            )
+        require_known(paths, ())
+        return MadeCase(EvalCase(case_id=case_id or id_from(created.prompt), prompt=created.prompt, check=check), ())
+
+    case, left_out = with_run(at, chosen, go)
+    case = add_case(Path(to), case, renames=not case_id)
+    if left_out:
+        names = ", ".join(map(plain, left_out[:_MAX_NAMED]))
+        more = f" and {len(left_out) - _MAX_NAMED} more" if len(left_out) > _MAX_NAMED else ""
+        print_warning(f"left out, since they are links, may hold secrets or are no longer stored: {names}{more}")
+    at.print(
+        {"file": to, "case": plain_case(case), "left_out": list(left_out)},
+        f"added {case.case_id} with {counted(len(case.files), 'file')} to {plain(to)}\n"
+        f"try it: fabric eval run {plain(to)} --case {case.case_id}\n",
+    )
+
+
+MAX_EVALS = 1_000
+_COLUMNS = {
+    Evidence.PROVEN.value: "proven",
+    Evidence.RUNS.value: "it runs",
+    Evidence.UNPROVEN.value: "unproven",
+    "sent_back": "sent back once",
+    "for_nothing": "of these for nothing",
+}
+Counts = Counter[tuple[Grade, str]]
+
+
+@app.command()
+def finishes(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[EVAL]...", help="Their ids, or names; without any, all evaluations."),
+    ] = None,
+    *,
+    at: Place,
+) -> None:
+    """Count how trials ended, over several evaluations: right and wrong against proven, unproven and sent back.
+
+    The table is Markdown. A right result was sent back for nothing if the run has changed and proven nothing after it;
+    of runs that were deleted that is not known.
+    """
+
+    async def go(place: RunAccess) -> dict[str, Any]:
+        evals = evals_at(place)
+        wanted = names or [each.eval_id for each in await evals.list(limit=MAX_EVALS)]
+        summaries = {found.facts.eval_id: found for name in wanted for found in [await evals.show(name)]}
+        return await _counted(place, list(summaries.values()))
+
+    told = RUNS(at, go)
+    at.print(told, _finishes_table(told))
+
+
+async def _counted(place: RunAccess, summaries: Sequence[EvalSummary]) -> dict[str, Any]:
+    trials = [each for summary in summaries for each in summary.trials if each.grade in (Grade.RIGHT, Grade.WRONG)]
+    found: Counts = Counter()
+    unknown = 0
+    for each in trials:
+        found[each.grade, each.evidence.value] += 1
+        found[each.grade, "sent_back"] += each.sent_back
+        if each.sent_back and each.grade is Grade.RIGHT:
+            idle = await _is_idle(place, each)
+            found[Grade.RIGHT, "for_nothing"] += idle is True
+            unknown += idle is None
+    grades = (Grade.RIGHT, Grade.WRONG)
+    table = {grade.value: {column: found[grade, column] for column in _COLUMNS} for grade in grades}
+    evals = [{"eval_id": each.facts.eval_id, "name": each.facts.name, "trials": each.done} for each in summaries]
+    return {"evals": evals, "trials": len(trials), **table, "not_known": unknown}
+
+
+async def _is_idle(place: RunAccess, trial: TrialOutcome) -> bool | None:
+    """Tell whether a run did nothing more after it had been sent back; None: it is gone."""
+    try:
+        return (await place.result(trial.run_id)).idle_since_sent_back
+    except RunNotFound:
+        return None
+
+
+def _finishes_table(told: dict[str, Any]) -> str:
+    lines = [
+        f"{counted(told['trials'], 'trial')} of {counted(len(told['evals']), 'evaluation')}",
+        "",
+        f"| | {' | '.join(_COLUMNS.values())} |",
+        f"|---|{'--:|' * len(_COLUMNS)}",
+    ]
+    for grade in (Grade.RIGHT.value, Grade.WRONG.value):
+        row = told[grade]
+        total = sum(row[each.value] for each in Evidence)
+        figures = [str(row[column]) for column in _COLUMNS]
+        figures[-1] = figures[-1] if grade == Grade.RIGHT.value else "-"
+        lines.append(f"| {grade} ({total}) | {' | '.join(figures)} |")
+    if told["not_known"]:
+        lines += [
+            "",
+            f"Of {counted(told['not_known'], 'deleted run')} it is not known whether that was for nothing.",
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def _require_room_for(report: str | None) -> str | None:

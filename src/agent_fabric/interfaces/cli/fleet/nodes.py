@@ -4,11 +4,14 @@ import asyncio
 import json
 import shlex
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent_fabric.bootstrap.this_machine import approval_signer, node_program_hash
 from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.interfaces.cli.durations import minute, seconds_in
@@ -17,8 +20,6 @@ from agent_fabric.interfaces.cli.fleet.node_audit import audit
 from agent_fabric.interfaces.cli.fleet.node_files import copy, output
 from agent_fabric.interfaces.cli.fleet.node_policy import TRUST_WORDS, policy
 from agent_fabric.interfaces.cli.fleet.node_shell import shell
-from agent_fabric.interfaces.cli.fleet.node_tools import call, tools
-from agent_fabric.interfaces.cli.fleet.node_upgrade import release, upgrade
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import is_confirmed, require_a_person
@@ -33,18 +34,132 @@ app = new_app(
     "Operate machines: list, show, exec, shell, cp, output, tools, call, queue, rename, label, policy, invite, rotate, "
     "revoke, resolve, audit, release and upgrade."
 )
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node, or its id.")]
+Selector = Annotated[str, typer.Argument(metavar="SELECTOR", help="A name, role=web,env!=dev, or all.")]
+
 app.command("cp")(copy)
 app.command()(output)
 app.command()(policy)
 app.command()(shell)
-app.command()(release)
-app.command()(upgrade)
-app.command()(audit)
-app.command()(tools)
-app.command()(call)
 
-NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node, or its id.")]
-Selector = Annotated[str, typer.Argument(metavar="SELECTOR", help="A name, role=web,env!=dev, or all.")]
+
+@app.command()
+def release(
+    sign: Annotated[str, typer.Option("--sign", metavar="KEY", help="The private key that nodes know you by.")],
+) -> int:
+    """Sign the node's program that belongs to this installation, and print the release as JSON."""
+    from agent_fabric import __version__  # noqa: PLC0415 - few sign
+    from agent_fabric.domain.fleet.releases import RELEASE_NAMESPACE, Release  # noqa: PLC0415 - as above
+
+    require_a_person()
+    unsigned = Release(version=__version__, sha256=node_program_hash(), released_at=int(time.time()))
+    signer = approval_signer(Path(sign), RELEASE_NAMESPACE)
+    print_json({**unsigned.plain(), "signature": asyncio.run(signer.sign(unsigned.message))})
+    return COMPLETED
+
+
+@app.command()
+def upgrade(
+    selector: Selector,
+    file: Annotated[str, typer.Option("--release", metavar="FILE", help="From `fabric nodes release`.")],
+    canary: Annotated[int, typer.Option("--canary", help="How many machines go first.")] = 1,
+    waves: Annotated[str, typer.Option("--waves", help="Shares of all, growing.")] = "10%,50%,100%",
+    max_errors: Annotated[int, typer.Option("--max-errors", help="One more halts it.")] = 0,
+    *,
+    at: Hub,
+) -> int:
+    """Freeze a plan that upgrades machines. A node whose new program does not work is the old one again."""
+    require_a_person()
+    try:
+        signed = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise ConfigError(f"{file} cannot be read: {problem}") from None
+    wish = {
+        "selector": selector,
+        "name": f"upgrade to {signed.get('version', '')}" if isinstance(signed, dict) else "upgrade",
+        "tool_name": "upgrade",
+        "arguments": signed,
+        "canary": canary,
+        "waves": [each.strip() for each in waves.split(",")],
+        "max_errors": max_errors,
+    }
+    plan = at_server(at, lambda client: client.nodes.freeze_plan(wish))
+    names = ", ".join(str(call["node"]) for call in plan["calls"])
+    return at.print(plan, f"{plain(plan['name'])}: {plain(names)}\nApply it: fabric fleet apply {plain(plan['id'])}\n")
+
+
+app.command()(audit)
+
+
+@app.command()
+def tools(node: NodeArgument, *, at: Hub) -> int:
+    """List the tools of MCP servers on a machine.
+
+    Exit codes: 0 all servers have answered, 1 one has not.
+    """
+    found = at_server(at, lambda client: client.nodes.tools(node))
+    abouts = [(tool["name"], tool["description"].partition("\n")[0]) for tool in found["tools"]]
+    lines = [f"{plain(name):<40}  {plain(about)}\n" for name, about in abouts]
+    if not found["tools"] and not found["problems"]:
+        lines.append(f"{plain(node)} has no MCP servers. They stand in mcp_config.json of its folder.\n")
+    at.print(found, "".join(lines))
+    for problem in found["problems"]:
+        sys.stderr.write(f"{plain(problem)}\n")
+    return FAILED if found["problems"] else COMPLETED
+
+
+@app.command()
+def call(
+    node: NodeArgument,
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="SERVER.tool, or a tool of the node itself.")],
+    arguments: Annotated[str, typer.Argument(metavar="[JSON]", help="Its arguments: a JSON object.")] = "{}",
+    timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="How long to wait for it.")] = "60s",
+    *,
+    at: Hub,
+) -> int:
+    """Call a tool on a machine, such as one of its MCP servers.
+
+    Exit codes: 0 it succeeded, 1 it failed, 3 a person has to approve it.
+    """
+    wish = {"tool_name": tool, "arguments": _tool_arguments(arguments)}
+    outcome = at_server(at, lambda client: client.nodes.execute(node, wish, timeout_s=seconds_in(timeout)))
+    if at.as_json:
+        print_json(outcome)
+    if "result" not in outcome:
+        approval = f" Approve it: fabric approvals approve {outcome['approval_id']}" if outcome["approval_id"] else ""
+        sys.stderr.write(f"{plain(node)}: {outcome['status']} ({outcome['execution_id']}). {approval.strip()}\n")
+        return WAITING
+    result = outcome["result"] or {}
+    answer = result.get("output", {key: result[key] for key in ("stdout", "stderr") if key in result})
+    failed = outcome["status"] != "success" or (isinstance(answer, dict) and "error" in answer)
+    if not at.as_json:
+        sys.stdout.write("".join(f"{plain(line)}\n" for line in _answer_text(answer).splitlines()))
+    if failed:
+        sys.stderr.write(f"{plain(node)}: {outcome['status']}: {plain(str(result.get('error', '')))}\n")
+    return FAILED if failed else COMPLETED
+
+
+def _tool_arguments(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as problem:
+        raise ConfigError(f"The arguments are no JSON: {problem}", hint="""For example: '{"path": "/"}'""") from None
+    if not isinstance(value, dict):
+        raise ConfigError("The arguments are no JSON object", hint="""For example: '{"path": "/"}'""")
+    return value
+
+
+def _answer_text(answer: Any) -> str:
+    """Return what a person reads of an answer: the text of a tool, otherwise everything."""
+    match answer:
+        case {"result": {"content": [*items]}} if items and all(map(_is_text, items)):
+            return "\n".join(str(each["text"]) for each in items)
+        case _:
+            return json.dumps(answer, ensure_ascii=False, indent=2)
+
+
+def _is_text(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") == "text" and "text" in item
 
 
 @app.command("list")

@@ -15,8 +15,15 @@ from agent_fabric.infrastructure.memory.local_documents import read_local_docume
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.memory.local_memory import MEMORY, MemoryAccess, warn_if_unencrypted
-from agent_fabric.interfaces.cli.memory.memory_ingest import Sources, ingest, is_page, sources_of
+from agent_fabric.interfaces.cli.memory.local_memory import (
+    MEMORY,
+    MemoryAccess,
+    Sources,
+    ingest,
+    is_page,
+    sources_of,
+    warn_if_unencrypted,
+)
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import (
     plain,

@@ -185,25 +185,23 @@ async def _in_doubt(foreground: Foreground, asked: Sequence[str]) -> frozenset[s
 
 
 def _present(outcome: _Outcome, at: Place) -> None:
+    result, in_doubt, served, who_may = outcome.result, outcome.in_doubt, outcome.served, outcome.who_may
     if outcome.steps is not None:
-        from agent_fabric.interfaces.cli.workflows.workflow_summary import present_workflow  # noqa: PLC0415 - as above
+        from agent_fabric.interfaces.cli.workflows import workflow_summary as texts  # noqa: PLC0415 - as above
 
-        present_workflow(
+        at.print(
             outcome.steps,
-            as_json=at.as_json,
-            in_doubt=outcome.in_doubt,
-            served=outcome.served,
-            who_may=outcome.who_may,
+            texts.workflow_summary(outcome.steps, sys.stdout, in_doubt, served=served, who_may=who_may),
         )
-    elif at.as_json:
-        print_json(result_object(outcome.result, outcome.run_dir))
+        if at.as_json:
+            lines = texts.how_to_go_on(outcome.steps, in_doubt, served=served, who_may=who_may)
+            sys.stderr.writelines(f"{line}\n" for line in lines)
     else:
-        sys.stdout.write(summary(outcome.result, outcome.in_doubt, served=outcome.served, who_may=outcome.who_may))
+        text = summary(result, in_doubt, served=served, who_may=who_may)
+        at.print(result_object(result, outcome.run_dir), text)
     sys.stdout.write(_changes_with_commits(outcome))
     if not at.as_json:
-        sys.stdout.writelines(
-            f"{line}\n" for line in closing_lines(outcome.result.effects, outcome.result.outcome, sys.stdout)
-        )
+        sys.stdout.writelines(f"{line}\n" for line in closing_lines(result.effects, result.outcome, sys.stdout))
     sys.stdout.flush()
 
 

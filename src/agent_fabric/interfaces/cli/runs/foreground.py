@@ -19,7 +19,7 @@ from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.interfaces.cli.options import configuration
-from agent_fabric.interfaces.cli.place import Place
+from agent_fabric.interfaces.cli.place import Place, refuse_if
 from agent_fabric.interfaces.cli.runs.result_lines import change_summary
 from agent_fabric.interfaces.cli.server.nearby_server import mention_server
 
@@ -34,15 +34,26 @@ Opens: TypeAlias = Callable[[EventSink | None, bool], AbstractAsyncContextManage
 """Opens a foreground. The sink is shown what happens; the second says whether a person can be asked."""
 
 
-def foreground_at(at: Place) -> "Opens[LocalForeground | RemoteForeground]":
-    """Return what opens the foreground for runs that exist: in a folder, or at a server."""
-    url = at.url()
-    if url is None:
-        root = at.existing_root()
-        return foreground_here(root, configuration(root))
+def foreground_elsewhere(url: str, *, here: bool = False) -> "Opens[RemoteForeground]":
+    """Return what opens the foreground of a server, which cannot work `here`, in this folder."""
+    refuse_here(here)
     from agent_fabric.interfaces.cli.runs.foreground_remote import foreground_there  # noqa: PLC0415 - aiohttp takes its time
 
     return foreground_there(url)
+
+
+def refuse_here(here: bool) -> None:
+    """Refuse to let a server work in this folder."""
+    refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
+
+
+def foreground_at(at: Place) -> "Opens[LocalForeground | RemoteForeground]":
+    """Return what opens the foreground for runs that exist: in a folder, or at a server."""
+    url = at.url()
+    if url is not None:
+        return foreground_elsewhere(url)
+    root = at.existing_root()
+    return foreground_here(root, configuration(root))
 
 
 def foreground_here(root: Path, loaded: Loaded) -> "Opens[LocalForeground]":

@@ -1,6 +1,5 @@
 """`fabric gc`: take old runs away."""
 
-import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -8,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.application.audit.collect_garbage import Collected
 from agent_fabric.application.ports.runs import RunRecord
-from agent_fabric.bootstrap.records import Records, open_records, this_person
+from agent_fabric.bootstrap.records import open_records, this_person
 from agent_fabric.bootstrap.runs import collect_garbage
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import counted
@@ -18,13 +16,39 @@ from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import configuration, own_root
-from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import RUNS, Place, with_client
+from agent_fabric.interfaces.cli.output import plain, print_warning
+from agent_fabric.interfaces.cli.place import RUNS, Noun, Place, here
 from agent_fabric.interfaces.cli.runs.run_list import run_lines
 from agent_fabric.wire.audit import COLLECTED
 from agent_fabric.wire.shape import Json
 
 app = new_app("Delete old runs.")
+
+
+class _LocalRuns:
+    """The runs of a fabric folder, which must not have been made elsewhere."""
+
+    def __init__(self, at: Place) -> None:
+        self._root = own_root(at.workspace)
+
+    async def collect_garbage(self, *, older_than_s: float, keep: int, dry_run: bool) -> Json:
+        with open_records(self._root) as opened:
+            records = opened
+            if opened.storage.cluster is not None:  # others may have saved files of runs
+                from agent_fabric.bootstrap.runs import archive_here  # noqa: PLC0415 - most stores are files
+
+                records = replace(opened, archive=archive_here(configuration(self._root).config, opened.layout))
+            collect = collect_garbage(records)
+            try:
+                return COLLECTED.dump(
+                    await collect(older_than_s=older_than_s, by=this_person(), keep=keep, dry_run=dry_run)
+                )
+            finally:
+                if records.archive is not None:
+                    await records.archive.objects.aclose()
+
+
+_old_runs = Noun(here(_LocalRuns), lambda client: client.audit)
 
 
 @app.command()
@@ -40,22 +64,12 @@ def gc(
     Exit codes: 0 done, 1 something was left alone, since its folder has become a link.
     """
     age = seconds_in(older_than)
-    url = at.url()
-    if url is None:
-        done = _collected_here(at.workspace, age, keep=keep, dry_run=dry_run)
-    else:
-        done = with_client(
-            url, lambda client: client.audit.collect_garbage(older_than_s=age, keep=keep, dry_run=dry_run)
-        )
+    done = _old_runs(at, lambda runs: runs.collect_garbage(older_than_s=age, keep=keep, dry_run=dry_run))
     runs = done["removed"]
-    if at.as_json:
-        print_json(done)
-    elif dry_run:
-        for line in _lines(runs, at):
-            sys.stdout.write(f"{line}\n")
-        sys.stdout.write(f"{counted(len(runs), 'run')} would be removed.\n")
-    else:
-        sys.stdout.write(f"{counted(len(runs), 'run')} removed, {done['freed_bytes'] / 1e6:.1f} MB freed.\n")
+    text = f"{counted(len(runs), 'run')} removed, {done['freed_bytes'] / 1e6:.1f} MB freed."
+    if dry_run and not at.as_json:
+        text = "\n".join((*_lines(runs, at), f"{counted(len(runs), 'run')} would be removed."))
+    at.print(done, f"{text}\n")
     refused = done.get("refused", [])
     for sentence in refused:
         print_warning(sentence)
@@ -71,24 +85,3 @@ def _lines(run_ids: Sequence[str], at: Place) -> Iterator[str]:
     seen = [known[RunId(run_id)] for run_id in run_ids if run_id in known]
     yield from run_lines(seen, sys.stdout)
     yield from (plain(run_id) for run_id in run_ids if run_id not in known)
-
-
-def _collected_here(workspace: str | None, older_than_s: float, *, keep: int, dry_run: bool) -> Json:
-    root = own_root(workspace)
-
-    async def collect(records: Records) -> Collected:
-        try:
-            return await collect_garbage(records)(
-                older_than_s=older_than_s, by=this_person(), keep=keep, dry_run=dry_run
-            )
-        finally:
-            if records.archive is not None:
-                await records.archive.objects.aclose()
-
-    with open_records(root) as opened:
-        records = opened
-        if opened.storage.cluster is not None:  # others may have saved files of runs
-            from agent_fabric.bootstrap.runs import archive_here  # noqa: PLC0415 - most stores are files
-
-            records = replace(opened, archive=archive_here(configuration(root).config, opened.layout))
-        return COLLECTED.dump(asyncio.run(collect(records)))

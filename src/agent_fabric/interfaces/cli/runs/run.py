@@ -35,7 +35,7 @@ from agent_fabric.interfaces.cli.options import (
 )
 from agent_fabric.interfaces.cli.place import Place, RunChoice, refuse_if
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
-from agent_fabric.interfaces.cli.runs.foreground import LocalForeground, foreground_here
+from agent_fabric.interfaces.cli.runs.foreground import LocalForeground, foreground_elsewhere, foreground_here
 
 if TYPE_CHECKING:
     from agent_fabric.interfaces.cli.runs.foreground_remote import RemoteForeground
@@ -107,11 +107,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     overrides = strangers_text(untrusted, here=here)
     url = at.url(local_only=here or no_ensure)
     if url is not None:
-        refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
+        opens = foreground_elsewhere(url, here=here)
         refuse_if(no_ensure, "--no-ensure does not work with a server", hint="The server's configuration decides this.")
-        from agent_fabric.interfaces.cli.runs.foreground_remote import foreground_there  # noqa: PLC0415 - aiohttp takes its time
-
-        return show(foreground_there(url), lambda there: _start_there(there, wish, chosen), at)
+        return show(opens, lambda there: _start_there(there, wish, chosen), at)
     root = at.root() if chosen is None else at.existing_root()
     if no_ensure:
         overrides["local_llm_ensure_available"] = False

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from agent_fabric.domain.approvals.answers import Reach
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
@@ -67,6 +67,10 @@ _QUIET: Final = frozenset(
 """Kinds that a transcript shows only if they are asked for: other events say the same."""
 
 
+Entry: TypeAlias = tuple[str, str, str, *tuple[str | Mapping[str, Any] | Iterable[str], ...]]
+"""An event: its label, the style of that, a text beside it, and details: texts, named values, or lines as they are."""
+
+
 class Transcript:
     """Turns events into lines, one event at a time. Its memory does not grow with the log."""
 
@@ -100,7 +104,7 @@ class Transcript:
             yield from self._created(event, body)
         elif self._every_kind or isinstance(body, UnknownEvent) or body.kind not in _QUIET:
             yield from self._dated(event)
-            yield from self._shown(event, body)
+            yield from self._lines(event, body)
 
     def rest(self) -> Iterator[str]:
         """Yield what is under way after the last event."""
@@ -166,122 +170,100 @@ class Transcript:
             yield ("\n" if self._day else "") + self._paint(today, "dim")
             self._day = today
 
-    def _shown(self, event: Event, body: Body) -> Iterator[str]:
+    def _lines(self, event: Event, body: Body) -> Iterator[str]:
+        label, style, text, *details = self._entry(event, body)
+        yield self._head(event, label, style, text)
+        for each in details:
+            if isinstance(each, str):
+                yield from self._text(each)
+            else:
+                yield from self._values(each) if isinstance(each, Mapping) else each
+
+    def _entry(self, event: Event, body: Body) -> Entry:
         match body:
             case PackStarted():
-                yield from self._started(event, body)
+                return self._started(body)
             case ModelAnswered():
-                yield from self._answered(event, body)
-            case ToolCalled():
-                yield from self._called(event, body)
-            case ToolReturned():
-                yield from self._returned(event, body)
-            case ToolErred():
-                yield from self._erred(event, body)
-            case ApprovalRequested():
-                yield from self._asked(event, body)
-            case ApprovalDecided():
-                yield from self._decided(event, body)
+                return self._answered(body)
+            case ToolCalled() | ToolReturned() | ToolErred() | ApprovalRequested() | ApprovalDecided():
+                return self._called(event, body)
             case StepStarted() | StepWaited() | StepRetried() | StepFinished() | ChildFinished() | SignalReceived():
-                yield from self._step(event, body)
+                return self._step(body)
             case RunWaited() | RunResumed() | RunCompleted() | RunFailed() | RunCancelled() | RunInterrupted():
-                yield from self._turn_of_the_run(event, body)
+                return self._turn_of_the_run(body)
             case UnknownEvent() if body.problem:
-                yield self._head(event, "unreadable", "red", f"{plain(body.kind)}: {plain(body.problem)}")
+                return "unreadable", "red", f"{plain(body.kind)}: {plain(body.problem)}"
             case UnknownEvent():
-                yield self._head(event, plain(body.kind), "dim")
-                yield from self._values(body.payload)
+                return plain(body.kind), "dim", "", body.payload
             case _:
-                yield from self._remark(event, body)
+                return self._remark(body)
 
-    def _remark(self, event: Event, body: Body) -> Iterator[str]:
+    def _remark(self, body: Body) -> Entry:
         match body:
             case SpecialistsRecruited():
                 self._names_lanes = self._names_lanes or body.is_task_force
                 chosen = f"{', '.join(map(plain, body.specialist_ids))}, by {plain(body.routing_method)}"
-                yield self._head(event, "chosen", "bold", chosen)
-                yield from self._block(map(plain, body.reasons))
+                return "chosen", "bold", chosen, self._block(map(plain, body.reasons))
             case ModelFailed():
                 again = "" if body.retryable else ", final"
                 about = f"{plain(body.error_type)} (attempt {body.attempt}{again})"
-                yield self._head(event, "model error", "red", about)
-                yield from self._text(body.error_message)
+                return "model error", "red", about, body.error_message
             case GuidanceGiven():
-                yield self._head(event, "told the model", "yellow", body.reason)
-                yield from self._text(body.message)
+                return "told the model", "yellow", body.reason, body.message
             case ContextCompacted():
                 by = "by the model" if body.by_model else "without the model"
-                yield self._head(event, "summarised", "yellow", f"{body.last - body.first} messages, {by}")
-                yield from self._text(body.summary)
+                return "summarised", "yellow", f"{body.last - body.first} messages, {by}", body.summary
             case ContextTruncated():
                 lost = f"the server read {body.read_tokens:,} of about {body.sent_tokens:,} tokens"
-                yield self._head(event, "truncated", "red", lost)
-                yield from self._text(body.hint)
+                return "truncated", "red", lost, body.hint
             case WorkspaceCompared():
-                yield self._head(event, "compared", "dim", _compared(body))
+                return "compared", "dim", _difference(body)
             case WorkspaceSaved():
-                yield self._head(event, "saved", "dim", f"{counted(body.files, 'file')}, {body.size:,} bytes")
+                return "saved", "dim", f"{counted(body.files, 'file')}, {body.size:,} bytes"
             case CloudFallbackUsed():
-                yield self._head(
-                    event, "fallback", "yellow", f"{plain(body.cloud_model)} for {plain(body.local_model)}"
-                )
-                yield from self._text("\n".join(filter(None, (body.reason, body.error))))
+                why = "\n".join(filter(None, (body.reason, body.error)))
+                return "fallback", "yellow", f"{plain(body.cloud_model)} for {plain(body.local_model)}", why
             case PackFailed():
-                yield self._head(event, "failed", "red", f"{plain(body.specialist_id)}: {plain(body.code)}")
-                yield from self._text(body.message)
+                return "failed", "red", f"{plain(body.specialist_id)}: {plain(body.code)}", body.message
             case BudgetExhausted():
-                yield self._head(event, "budget", "red", f"{body.used:g} of {body.limit:g} {body.resource} used")
+                return "budget", "red", f"{body.used:g} of {body.limit:g} {body.resource} used"
             case _:
-                yield self._head(event, body.kind, "dim")
-                yield from self._values(asdict(body))
+                return body.kind, "dim", "", asdict(body)
 
     def _turn_of_the_run(
-        self,
-        event: Event,
-        body: RunWaited | RunResumed | RunCompleted | RunFailed | RunCancelled | RunInterrupted,
-    ) -> Iterator[str]:
+        self, body: RunWaited | RunResumed | RunCompleted | RunFailed | RunCancelled | RunInterrupted
+    ) -> Entry:
         match body:
             case RunWaited():
                 until = f", until {moment(body.until)}" if body.until is not None else ""
-                yield self._head(event, "waits", "yellow", f"{plain(body.reason)}{until}")
-                yield from self._block(map(plain, body.approvals))
+                return "waits", "yellow", f"{plain(body.reason)}{until}", self._block(map(plain, body.approvals))
             case RunResumed():
-                yield self._head(event, "resumed", "bold", f"by a {body.by}")
+                return "resumed", "bold", f"by a {body.by}"
             case RunCompleted():
-                yield self._head(event, "completed", "green", self._totals(body.payload))
+                warnings: Iterable[str] = ()
                 if body.effects is not None and body.effects.open:
                     self.has_warned = True
-                    yield from (INDENT + line for line in warning_lines(body.effects, body.outcome, sys.stdout))
-                yield from self._values(_told_once(body.payload))
+                    warnings = (INDENT + line for line in warning_lines(body.effects, body.outcome, sys.stdout))
+                return "completed", "green", self._totals(body.payload), warnings, _declared(body.payload)
             case RunFailed():
-                yield self._head(event, "failed", "red", f"{plain(body.code)} · {self._totals(body.payload)}")
-                yield from self._text("\n".join(filter(None, (body.message, body.hint))))
-                yield from self._values(_told_once(body.payload))
+                why = "\n".join(filter(None, (body.message, body.hint)))
+                how = f"{plain(body.code)} · {self._totals(body.payload)}"
+                return "failed", "red", how, why, _declared(body.payload)
             case RunCancelled():
-                yield self._head(event, "cancelled", "red", f"by {plain(body.by)} · {self._totals()}")
-                yield from self._text(body.reason)
+                return "cancelled", "red", f"by {plain(body.by)} · {self._totals()}", body.reason
             case RunInterrupted():
-                yield self._head(event, "interrupted", "yellow", plain(body.reason))
+                return "interrupted", "yellow", plain(body.reason)
 
-    def _decided(self, event: Event, body: ApprovalDecided) -> Iterator[str]:
-        reach = " for the run" if body.reach is Reach.RUN else ""
-        via = f" via {plain(body.via)}" if body.via else ""
-        said = f"{body.decision.value}{reach} by {plain(body.by)}{via}  {plain(body.approval_id)}"
-        yield self._head(event, "answered", "yellow", said)
-        yield from self._text(body.reason)
-        yield from self._values(body.args or {})
-
-    def _started(self, event: Event, body: PackStarted) -> Iterator[str]:
+    def _started(self, body: PackStarted) -> Entry:
         model = body.model
         where = "" if model.is_ours else f" at {plain(model.base_url)}"
         why = f" ({plain(body.model_reason)})" if body.model_reason not in ("", "configured") else ""
-        yield self._head(event, plain(body.specialist_id), "bold", f"{plain(model.model)}{where}{why}")
-        yield from self._prompt("system prompt", body.system_prompt)
-        yield from self._prompt("first message", body.opening)
-        yield f"{INDENT}{self._paint('tools:', 'dim')} {', '.join(plain(tool.name) for tool in body.tools)}"
+        facts = [f"{INDENT}{self._paint('tools:', 'dim')} {', '.join(plain(tool.name) for tool in body.tools)}"]
         if body.knowledge is not None:
-            yield f"{INDENT}{self._paint('memory:', 'dim')} {plain(body.knowledge.summary)}"
-        yield from self._block(f"note: {plain(notice)}" for notice in body.notices)
+            facts.append(f"{INDENT}{self._paint('memory:', 'dim')} {plain(body.knowledge.summary)}")
+        prompts = (self._prompt("system prompt", body.system_prompt), self._prompt("first message", body.opening))
+        notes = self._block(f"note: {plain(notice)}" for notice in body.notices)
+        return plain(body.specialist_id), "bold", f"{plain(model.model)}{where}{why}", *prompts, facts, notes
 
     def _prompt(self, name: str, text: str) -> Iterator[str]:
         if not self._folded:
@@ -290,7 +272,7 @@ class Transcript:
         elif text:
             yield INDENT + self._paint(f"{name}: {len(text):,} characters, folded; {_UNFOLD}", "dim")
 
-    def _answered(self, event: Event, body: ModelAnswered) -> Iterator[str]:
+    def _answered(self, body: ModelAnswered) -> Entry:
         usage = body.usage
         about = "about " if body.usage_estimated else ""
         read = f"{about}{usage.prompt_tokens:,} tokens in, {usage.cached_tokens:,} cached"
@@ -299,19 +281,38 @@ class Transcript:
             facts.append(_price(body.cost))
         if body.egress:
             facts.append(f"at {plain(body.egress)}")
-        yield self._head(event, "model", "cyan", self._paint(" · ".join(facts), "dim"))
-        yield from self._block(_clean(body.content.strip()))  # what was said is never folded
-        yield from self._text(body.problem)
+        content = self._block(_clean(body.content.strip()))  # what was said is never folded
+        return "model", "cyan", self._paint(" · ".join(facts), "dim"), content, body.problem
 
-    def _called(self, event: Event, body: ToolCalled) -> Iterator[str]:
-        self._take_request(event, body.call_id)
-        again = f"  (attempt {body.attempt})" if body.attempt > 1 else ""
-        who = f"  (agreed by {plain(body.approved_by)})" if body.approved_by else ""
-        yield self._head(event, "call", "bold", f"{plain(body.tool)}{again}{who}")
-        if not (self._folded and body.tool == FINISH_TASK):  # the result of the run has it, too
-            yield from self._values(body.args)
+    def _called(
+        self, event: Event, body: ToolCalled | ToolReturned | ToolErred | ApprovalRequested | ApprovalDecided
+    ) -> Entry:
+        match body:
+            case ToolCalled():
+                self._take_request(event, body.call_id)
+                who = f"  (agreed by {plain(body.approved_by)})" if body.approved_by else ""
+                told_later = self._folded and body.tool == FINISH_TASK  # the result of the run has it, too
+                text = f"{plain(body.tool)}{_again(body.attempt)}{who}"
+                return "call", "bold", text, {} if told_later else body.args
+            case ToolReturned():
+                return self._returned(body)
+            case ToolErred():
+                wanted = self._take_request(event, body.call_id)  # something, if it was refused before it was called
+                text = f"{plain(body.tool)}  {plain(body.error_type)}"
+                return "error", "red", text, wanted, body.error_message, body.proposal
+            case ApprovalRequested():
+                self._take_request(event, body.call_id)
+                facts = [f"{INDENT}to: {plain(body.destination)}"] if body.destination else []
+                facts += [f"{INDENT}has read: {', '.join(map(plain, body.untrusted))}"] if body.untrusted else []
+                text = f"{plain(body.tool)}  {plain(body.approval_id)}"
+                return "asks", "yellow", text, body.reason, body.args, facts
+            case ApprovalDecided():
+                reach = " for the run" if body.reach is Reach.RUN else ""
+                via = f" via {plain(body.via)}" if body.via else ""
+                text = f"{body.decision.value}{reach} by {plain(body.by)}{via}  {plain(body.approval_id)}"
+                return "answered", "yellow", text, body.reason, body.args or {}
 
-    def _returned(self, event: Event, body: ToolReturned) -> Iterator[str]:
+    def _returned(self, body: ToolReturned) -> Entry:
         result = dict(body.result)
         code = result.pop("exit_code", None)
         if body.repeated:
@@ -322,64 +323,36 @@ class Transcript:
             said, style = "ok", "green"
         else:
             said, style = f"exit {code}", "green" if code == 0 else "yellow"
-        yield self._head(event, "result", style, f"{plain(body.tool)}  {said} · {body.duration_s:.1f} s")
         if body.tool == FINISH_TASK:  # what was called is the result
-            return
-        if body.whole and not self._folded:
-            yield from self._values({"whole": body.whole})
-        else:
-            yield from self._values(result)
-
-    def _erred(self, event: Event, body: ToolErred) -> Iterator[str]:
-        wanted = self._take_request(event, body.call_id)
-        yield self._head(event, "error", "red", f"{plain(body.tool)}  {plain(body.error_type)}")
-        if wanted:  # it was refused before it was called
-            yield from self._text(wanted)
-        yield from self._text(body.error_message)
-        yield from self._text(body.proposal)
-
-    def _asked(self, event: Event, body: ApprovalRequested) -> Iterator[str]:
-        self._take_request(event, body.call_id)
-        yield self._head(event, "asks", "yellow", f"{plain(body.tool)}  {plain(body.approval_id)}")
-        yield from self._text(body.reason)
-        yield from self._values(body.args)
-        if body.destination:
-            yield f"{INDENT}to: {plain(body.destination)}"
-        if body.untrusted:
-            yield f"{INDENT}has read: {', '.join(map(plain, body.untrusted))}"
+            result = {}
+        elif body.whole and not self._folded:
+            result = {"whole": body.whole}
+        return "result", style, f"{plain(body.tool)}  {said} · {body.duration_s:.1f} s", result
 
     def _step(
-        self,
-        event: Event,
-        body: StepStarted | StepWaited | StepRetried | StepFinished | ChildFinished | SignalReceived,
-    ) -> Iterator[str]:
+        self, body: StepStarted | StepWaited | StepRetried | StepFinished | ChildFinished | SignalReceived
+    ) -> Entry:
         match body:
             case StepStarted():
-                again = f"  (attempt {body.attempt})" if body.attempt > 1 else ""
                 child = f"  run {body.child_run_id}" if body.child_run_id is not None else ""
-                yield self._head(event, "step", "bold", f"{plain(body.action)}{child}{again}")
-                yield from self._values(body.inputs)
+                return "step", "bold", f"{plain(body.action)}{child}{_again(body.attempt)}", body.inputs
             case StepWaited():
-                yield self._head(event, "waits", "yellow", _awaited(body))
+                return "waits", "yellow", _wait_text(body)
             case StepRetried():
-                yield self._head(
-                    event, "again", "yellow", f"in {seconds(body.delay_s)} (attempt {body.attempt} failed)"
-                )
-                yield from self._text(f"{body.error_type}: {body.error}")
+                text = f"in {seconds(body.delay_s)} (attempt {body.attempt} failed)"
+                return "again", "yellow", text, f"{body.error_type}: {body.error}"
             case StepFinished():
                 style = {StepStatus.SUCCESS: "green", StepStatus.SKIPPED: "dim"}.get(body.status, "red")
-                kept = f"  kept from run {body.reused_from}" if body.reused_from is not None else ""
-                yield self._head(event, body.status.value, style, kept.strip())
-                yield from self._text(": ".join(filter(None, (body.error_type, body.error))))
-                yield from self._values(body.outputs)
+                kept = f"kept from run {body.reused_from}" if body.reused_from is not None else ""
+                error = ": ".join(filter(None, (body.error_type, body.error)))
+                return body.status.value, style, kept, error, body.outputs
             case ChildFinished():
                 cost = f" · {_price(body.cost)}" if body.cost is not None else ""
                 tokens = f"{body.prompt_tokens + body.completion_tokens:,} tokens{cost}"
-                yield self._head(event, "run ended", "bold", f"{body.child_run_id}  {body.run_status} · {tokens}")
+                return "run ended", "bold", f"{body.child_run_id}  {body.run_status} · {tokens}"
             case SignalReceived():
                 by = f" from {plain(body.by)}" if body.by else ""
-                yield self._head(event, "signal", "yellow", f"{plain(body.name)}{by}")
-                yield from self._values(body.data)
+                return "signal", "yellow", f"{plain(body.name)}{by}", body.data
 
     def _take_request(self, event: Event, call_id: CallId) -> str:
         return self._requested.get(event.lane, {}).pop(call_id, "")
@@ -405,7 +378,7 @@ class Transcript:
         for name, value in values.items():
             if value is None or value in ("", [], {}):
                 continue
-            text = _shown_value(value)
+            text = _value_text(value)
             label = self._paint(f"{plain(str(name))}:", "dim")
             if "\n" in text.rstrip("\n"):
                 yield f"{INDENT}{label}"
@@ -445,7 +418,11 @@ def _clean(text: str) -> Iterator[str]:
     return (plain(line.expandtabs(8)) for line in text.splitlines())
 
 
-def _shown_value(value: Any) -> str:
+def _again(attempt: int) -> str:
+    return f"  (attempt {attempt})" if attempt > 1 else ""
+
+
+def _value_text(value: Any) -> str:
     if isinstance(value, _SCALARS):
         return str(value)
     if isinstance(value, list | tuple) and all(isinstance(each, _SCALARS) for each in value):
@@ -457,7 +434,7 @@ def _is_of_workflow(payload: Mapping[str, Any]) -> bool:
     return "steps_executed" in payload and "step_results" in payload
 
 
-def _told_once(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+def _declared(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a result without what the steps of a workflow have shown already: what is left is what it declares."""
     declared: Mapping[str, Any] = payload.get("result") or {} if _is_of_workflow(payload) else payload
     return declared
@@ -467,7 +444,7 @@ def _price(cost: float) -> str:
     return f"cost {cost:.6f}".rstrip("0").rstrip(".")
 
 
-def _awaited(body: StepWaited) -> str:
+def _wait_text(body: StepWaited) -> str:
     limit = f", at most {seconds(body.timeout_s)}" if body.timeout_s is not None else ""
     if body.event:
         return f"for the signal {plain(body.event)}{limit}"
@@ -478,7 +455,7 @@ def _awaited(body: StepWaited) -> str:
     return f"for approvals: {', '.join(map(plain, body.approvals))}" if body.approvals else "for its run"
 
 
-def _compared(body: WorkspaceCompared) -> str:
+def _difference(body: WorkspaceCompared) -> str:
     """Say what was different in the workspace."""
     if not body.known:
         return "nobody knows how the workspace was before"

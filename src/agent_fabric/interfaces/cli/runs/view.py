@@ -183,7 +183,7 @@ class LiveView:
             case SpecialistsRecruited() as body:
                 self._show_choice(run_id, body)
             case PackFailed() as body:
-                self._line(f"{label}  {styled('failed:', 'red', self._stream)} {one_line(body.message)}")
+                self._remark(label, "failed:", one_line(body.message), style="red")
             case PackStarted() as body:
                 for line in _started(body, self._stream):
                     self._line(line)
@@ -192,10 +192,7 @@ class LiveView:
             case ApprovalRequested() | ApprovalDecided() as body:
                 self._line(f"{label}  {_approval(body, self._stream)}")
             case GuidanceGiven() as body:
-                self._line(
-                    f"{label}  {styled('told the model:', 'yellow', self._stream)} "
-                    f"{fitted(body.message, _WIDTH, self._stream)}"
-                )
+                self._remark(label, "told the model:", fitted(body.message, _WIDTH, self._stream))
             case WorkspaceCompared() | WorkspaceSaved():
                 pass  # the result lists what has changed
             case ContextCompacted() as body:
@@ -246,7 +243,7 @@ class LiveView:
                 if not is_step:
                     self._line(f"{label}  {what}  {_outcome(body, self._stream)}")
                     if "ran" in body.result and body.result.get("note"):  # of a call that ran outside the box
-                        self._line(f"     {styled('note:', 'yellow', self._stream)} {plain(str(body.result['note']))}")
+                        self._remark("   ", "note:", plain(str(body.result["note"])))
                 if self._verbose and (text := _text(body, self._stream)):
                     self._print(styled(plain_lines(text), "dim", self._stream))
                 elif not is_step:
@@ -254,8 +251,8 @@ class LiveView:
                         self._line(styled(f"{_UNDER}{remark}", "dim", self._stream))
             case ToolErred():
                 if body.tool == FINISH_TASK:
-                    sent_back = styled("result sent back:", "yellow", self._stream)
-                    self._line(f"{label}  {sent_back} {one_line(body.error_message.removeprefix(NOT_YET).strip())}")
+                    why = one_line(body.error_message.removeprefix(NOT_YET).strip())
+                    self._remark(label, "result sent back:", why)
                     return
                 what = self._what(run_id, body)
                 if not is_step:
@@ -276,14 +273,14 @@ class LiveView:
                     if body.content.strip():
                         self._print(styled(plain_lines(body.content), "dim", self._stream))
             case ModelFailed() as body:
-                self._line(f"{label}  {styled('model', 'yellow', self._stream)} {one_line(body.error_message)}")
+                self._remark(label, "model", one_line(body.error_message))
             case ToolCallRecovered() as body:
-                self._line(f"{label}  {styled('read from its text:', 'yellow', self._stream)} {', '.join(body.tools)}")
+                self._remark(label, "read from its text:", ", ".join(body.tools))
             case CloudFallbackUsed() as body:
-                self._line(f"{label}  {styled('cloud:', 'yellow', self._stream)} {one_line(_fallback(body))}")
+                self._remark(label, "cloud:", one_line(_fallback(body)))
             case ContextTruncated() as body:
                 lost = f"the server read only {body.read_tokens} of about {body.sent_tokens} tokens"
-                self._line(f"{label}  {styled('truncated:', 'yellow', self._stream)} {lost}")
+                self._remark(label, "truncated:", lost)
                 self._line(f"       {body.hint}")
             case SecurityViolated():
                 pass  # the tool_error beside it has been shown
@@ -306,6 +303,9 @@ class LiveView:
         self._line(f"     chosen {how}: {', '.join(body.specialist_ids)}{asked}")
         for reason in body.reasons:
             self._line(f"       {plain(reason)}")
+
+    def _remark(self, label: str, word: str, text: str, *, style: str = "yellow") -> None:
+        self._line(f"{label}  {styled(word, style, self._stream)} {text}")
 
     def _line(self, text: str) -> None:
         """Print a line whole, laid out for the width of the terminal."""
@@ -348,6 +348,9 @@ _SHOWN_OTHERWISE = frozenset(
 """What of a result has a place of its own, or is too long for a terminal; the rest is what an agent declares."""
 
 
+_STATUS_STYLES = {RunStatus.COMPLETED: "green", RunStatus.FAILED: "red", RunStatus.CANCELLED: "red"}
+
+
 def _output(name: str, value: object) -> str:
     if isinstance(value, str):
         return f"{plain(name)}: {plain_lines(value)}"
@@ -365,16 +368,10 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     used = f"{counted(result.steps, 'step')}, {counted(tokens, 'token')}, {seconds(result.duration_s)}"
     if result.cost is not None:
         used += f", cost {result.cost:.6f}".rstrip("0").rstrip(".")
-    match result.status:
-        case RunStatus.COMPLETED if result.effects.open:
-            head = f"{styled(f'completed, {result.outcome}', 'red', out)} · {used}"
-        case RunStatus.COMPLETED:
-            head = f"{styled('completed', 'green', out)} · {used}"
-        case RunStatus.FAILED | RunStatus.CANCELLED:
-            head = f"{styled(result.status.value, 'red', out)} · {used}"
-        case _:
-            head = f"{styled(result.status.value, 'yellow', out)} · {used}"
-    lines = ["", head]
+    status, style = result.status.value, _STATUS_STYLES.get(result.status, "yellow")
+    if result.status is RunStatus.COMPLETED and result.effects.open:
+        status, style = f"completed, {result.outcome}", "red"
+    lines = ["", f"{styled(status, style, out)} · {used}"]
     if result.status.settled:  # else it may still be done
         lines += warning_lines(result.effects, result.outcome, out)
     text = str(result.payload.get("summary", "")).strip()

@@ -16,7 +16,7 @@ from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import from_here, plain, plain_lines
 from agent_fabric.interfaces.cli.place import Place, PlainPlace, RunAccess, choose_run_and, refuse_if, with_run
 from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, problem_lines
-from agent_fabric.interfaces.cli.workflows.workflow_places import NameOrFile, check_at, find_at, list_at
+from agent_fabric.interfaces.cli.workflows.workflow_places import WORKFLOWS_AT, NameOrFile
 from agent_fabric.interfaces.cli.workflows.workflow_runs import cancel, resume, run, signal
 from agent_fabric.interfaces.cli.workflows.workflow_texts import shown_workflow, workflow_list
 from agent_fabric.interfaces.views.workflows.graph import FORMATS, graph_dot, graph_mermaid, graph_text
@@ -52,7 +52,7 @@ def workflow() -> None:
 @app.command("list")
 def list_workflows(*, at: Place) -> None:
     """Show every workflow, and which files are wrong."""
-    found = list_at(at)
+    found = WORKFLOWS_AT(at, lambda workflows: workflows.everything())
     at.print(found, workflow_list(found["workflows"]))
 
 
@@ -70,7 +70,7 @@ def validate(
 
     Exit codes: 0 all can be run, 2 something is wrong.
     """
-    checked = check_at(at, files or [])
+    checked = WORKFLOWS_AT(at, lambda workflows: workflows.check(files or ()))
     notes = (plain_lines(f"{from_here(each['file'])}: note: {each['note']}") for each in checked["noted"])
     text = "".join(f"{line}\n" for line in (*problem_lines(checked), *notes, count_checked(checked)))
     at.print({key: value for key, value in checked.items() if key != "noted"}, text)
@@ -80,7 +80,7 @@ def validate(
 @app.command()
 def show(name: NameOrFile, *, at: Place) -> int:
     """Show a workflow: what it takes, what it gives, and its steps."""
-    found = find_at(at, name)
+    found = WORKFLOWS_AT(at, lambda workflows: workflows.find(name))
     at.print(workflow_object(found), shown_workflow(found, sys.stdout))
     return USAGE if found.definition is None else COMPLETED
 
@@ -95,7 +95,7 @@ def graph(
     """Draw a workflow: which step waits for which."""
     if form not in FORMATS:
         raise ConfigError(f"There is no format {form!r}", hint=f"Choose: {', '.join(FORMATS)}.")
-    definition = find_at(at, name).usable()
+    definition = WORKFLOWS_AT(at, lambda workflows: workflows.find(name)).usable()
     draw = {"text": graph_text, "mermaid": graph_mermaid, "dot": graph_dot}[form]
     sys.stdout.write(draw(definition))
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.workflows.definition_files import definition_text, read_definition
 from agent_fabric.interfaces.cli.options import configuration
-from agent_fabric.interfaces.cli.place import Place, with_client
+from agent_fabric.interfaces.cli.place import Noun, Place, here
 from agent_fabric.interfaces.cli.workflows.definition_problems import joined
 from agent_fabric.interfaces.cli.workflows.inputs import MAX_BYTES
 from agent_fabric.interfaces.views.workflows.views import WORKFLOWS, checked_object, found_from
@@ -27,60 +27,57 @@ if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
 
 
-def list_at(at: Place) -> Json:
-    """Return every workflow, and which files are wrong."""
-    url = at.url()
-    if url is not None:
-        return with_client(url, lambda client: client.workflows.everything())
-    root = at.root()
-    return WORKFLOWS.dump(open_workflows(root, configuration(root).config).files.list())
+class LocalWorkflows:
+    """The workflows of a fabric folder."""
 
-
-def check_at(at: Place, names: list[str]) -> Json:
-    """Return what is wrong with some workflows, or with all of them; each is named, or is a file of this machine."""
-    url = at.url()
-    if url is None:
+    def __init__(self, at: Place) -> None:
         root = at.root()
-        workflows = open_workflows(root, configuration(root).config)
-        return checked_object([find(workflows, each) for each in names] if names else workflows.files.list())
+        self._workflows = open_workflows(root, configuration(root).config)
 
-    async def go(client: "FabricClient") -> Json:
-        if not names:
-            return await client.workflows.validate()
-        return joined([await _checked(client, each) for each in names])
+    async def everything(self) -> Json:
+        return WORKFLOWS.dump(self._workflows.files.list())
 
-    return with_client(url, go)
+    async def check(self, names: Sequence[str]) -> Json:
+        """Return what is wrong with some, or with all of them; each is named, or is a file of this machine."""
+        found = [find(self._workflows, each) for each in names] if names else self._workflows.files.list()
+        return checked_object(found)
 
-
-def find_at(at: Place, name: str) -> WorkflowFile:
-    """Return a workflow by its name or its file, sound or not."""
-    url = at.url()
-    if url is None:
-        root = at.root()
-        return find(open_workflows(root, configuration(root).config), name)
-    return with_client(url, lambda client: _found(client, name))
+    async def find(self, name: str) -> WorkflowFile:
+        """Return a workflow by its name or its file, sound or not."""
+        return find(self._workflows, name)
 
 
-async def _found(client: "FabricClient", name: str) -> WorkflowFile:
-    if not is_file(name):
-        return found_from(await client.workflows.show(name))
-    here = read_definition(_path(name))
-    checked = await _checked(client, name)
-    if checked["valid"]:
-        return replace(here, definition=definition_from(here.plain), problems=(), notes=tuple(checked["notes"]))
-    problems = tuple(WORKFLOW_PROBLEM.load(each) for each in checked["problems"])
-    return WorkflowFile(path=here.path, plain=here.plain, problems=problems)
+class ServerWorkflows:
+    """The workflows of a server; files of this machine are checked beside its agents and workflows."""
+
+    def __init__(self, client: "FabricClient") -> None:
+        self._workflows = client.workflows
+        self.everything = client.workflows.everything
+
+    async def check(self, names: Sequence[str]) -> Json:
+        return joined([await self._checked(each) for each in names]) if names else await self._workflows.validate()
+
+    async def find(self, name: str) -> WorkflowFile:
+        if not is_file(name):
+            return found_from(await self._workflows.show(name))
+        own = read_definition(_path(name))
+        checked = await self._checked(name)
+        if checked["valid"]:
+            return replace(own, definition=definition_from(own.plain), problems=(), notes=tuple(checked["notes"]))
+        problems = tuple(WORKFLOW_PROBLEM.load(each) for each in checked["problems"])
+        return WorkflowFile(path=own.path, plain=own.plain, problems=problems)
+
+    async def _checked(self, name: str) -> Json:
+        if not is_file(name):
+            return await self._workflows.validate(name=name)
+        path = _path(name)
+        text = definition_text(path)
+        if text is None:
+            return checked_object([read_definition(path)])  # which says why it cannot be read
+        return await self._workflows.validate(text, file=str(path))
 
 
-async def _checked(client: "FabricClient", name: str) -> Json:
-    """Let a server check one of its workflows, or a file of this machine beside its agents and workflows."""
-    if not is_file(name):
-        return await client.workflows.validate(name=name)
-    path = _path(name)
-    text = definition_text(path)
-    if text is None:
-        return checked_object([read_definition(path)])  # which says why it cannot be read
-    return await client.workflows.validate(text, file=str(path))
+WORKFLOWS_AT = Noun(here(LocalWorkflows), ServerWorkflows)
 
 
 def _path(name: str) -> Path:

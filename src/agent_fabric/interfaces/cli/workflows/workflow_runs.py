@@ -1,6 +1,7 @@
-"""`fabric workflow run`, `resume`, `cancel` and `signal`: workflows under way."""
+"""`fabric workflow run`, `resume`, `cancel` and `signal`: workflows under way, and what one would do."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,9 +15,14 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.workflows.command_line import command_text
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
+from agent_fabric.domain.workflows.dry_run import DryRunScope
 from agent_fabric.domain.workflows.events import StepFinished
+from agent_fabric.domain.workflows.evolve import initial_workflow_state
 from agent_fabric.domain.workflows.inputs import accept_inputs
+from agent_fabric.domain.workflows.result import result_of_workflow
+from agent_fabric.domain.workflows.scope import ExpressionError
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import (
     Encrypt,
@@ -32,23 +38,30 @@ from agent_fabric.interfaces.cli.options import (
     pool_name,
     strangers_text,
 )
-from agent_fabric.interfaces.cli.output import plain
+from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Place, RunAccess, choose_run, choose_run_and, refuse_if, with_run
 from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
-from agent_fabric.interfaces.cli.runs.foreground import Foreground, LocalForeground, foreground_at, foreground_here
+from agent_fabric.interfaces.cli.runs.foreground import (
+    Foreground,
+    LocalForeground,
+    foreground_at,
+    foreground_elsewhere,
+    foreground_here,
+)
 from agent_fabric.interfaces.cli.runs.run import project_here
 from agent_fabric.interfaces.cli.workflows.inputs import Inputs, typed_inputs
-from agent_fabric.interfaces.cli.workflows.workflow_dry_run import print_dry_run
 from agent_fabric.interfaces.cli.workflows.workflow_places import (
+    WORKFLOWS_AT,
     NameOrFile,
     find,
-    find_at,
     inputs_from,
     is_file,
     json_object,
 )
+from agent_fabric.interfaces.cli.workflows.workflow_summary import shown_value
 from agent_fabric.interfaces.cli.workflows.workflow_texts import tell_kept
+from agent_fabric.interfaces.views.workflows.graph import Drawn, drawn
 from agent_fabric.interfaces.views.workflows.result import workflow_object, workflow_of
 from agent_fabric.interfaces.views.workflows.views import found_from
 from agent_fabric.wire.shape import Json
@@ -89,22 +102,20 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     url = at.url(local_only=here or is_file(name))
     overrides = strangers_text(untrusted, here=here)
     if url is not None:
-        refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
+        opens = foreground_elsewhere(url, here=here)
         refuse_if(
             is_file(name) and not dry_run, "A server runs its own workflows, not files of this machine", hint=_OWN
         )
-        definition = find_at(at, name).usable()
+        definition = WORKFLOWS_AT(at, lambda workflows: workflows.find(name)).usable()
         given = _given(definition, inputs, inputs_file)
         if dry_run:
             require_by_hand(definition)
             print_dry_run(definition, accept_inputs(definition, given), as_json=at.as_json)
             return COMPLETED
-        from agent_fabric.interfaces.cli.runs.foreground_remote import foreground_there  # noqa: PLC0415 - aiohttp takes its time
-
         options: dict[str, Any] = {"model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
         options |= {"visibility": visibility, "pool": pool_name(pool) or None}
         return drive_in_foreground(
-            foreground_there(url),
+            opens,
             lambda there: there.start(there.client.workflows.start(name, given, **options)),
             at,
             verbose=verbose,
@@ -276,3 +287,54 @@ def signal(
 
 async def _state(place: LocalRuns, run_id: RunId) -> RunState:
     return fold(run_id, await place.events(run_id))
+
+
+def print_dry_run(definition: WorkflowDefinition, inputs: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what a run would do; nothing is run and nothing recorded."""
+    result = dry_run(definition, inputs)
+    if as_json:
+        print_json({**result, "_meta": {"run_id": None, "status": None, "dry_run": True}})
+        return
+    foreseen = {each["step_id"]: each for each in result["step_results"]}
+    sys.stdout.write(f"{plain(definition.name)} would do this; nothing has been run.\n\n")
+    for each in drawn(definition):
+        sys.stdout.write("\n".join(_lines(each, foreseen[each.step.id])) + "\n")
+
+
+def dry_run(definition: WorkflowDefinition, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of a run in which nothing is run: each step with its inputs as far as they are known."""
+    dry = replace(definition, execution=replace(definition.execution, dry_run=True))
+    workflow = initial_workflow_state(dry, inputs, RunId(""))
+    result = result_of_workflow(workflow)
+    scope = DryRunScope(workflow)
+    steps = {step.id: step for step in definition.all_steps()}
+    order = {each.step.id: nth for nth, each in enumerate(drawn(definition))}
+    result["step_results"].sort(key=lambda each: order[each["step_id"]])
+    for entry in result["step_results"]:
+        step = steps[entry["step_id"]]
+        if step.command:
+            entry["command"] = _command(step.command, scope)
+    return result
+
+
+def _command(command: str | tuple[str, ...], scope: Mapping[str, Any]) -> str:
+    try:
+        return command_text(command, scope)
+    except ExpressionError:
+        return command if isinstance(command, str) else " ".join(command)
+
+
+def _lines(each: Drawn, entry: Mapping[str, Any]) -> list[str]:
+    step, indent = each.step, "  " * each.depth
+    lines = [f"{indent[:-1]}{each.branch}:"] if each.branch else []
+    about = f" {plain(step.agent or step.workflow)}" if step.agent or step.workflow else ""
+    after = f"  after {', '.join(step.depends_on)}" if step.depends_on else ""
+    lines.append(f"{indent}{step.id}  {plain(step.action)}{about}{after}")
+    if step.condition:
+        holds = entry.get("condition")
+        known = f" ({'holds' if holds else 'does not hold'})" if isinstance(holds, bool) else ""
+        lines.append(f"{indent}    if {plain(step.condition)}{known}")
+    if step.command:
+        lines.append(f"{indent}    $ {plain(entry['command'])}")
+    lines += [f"{indent}    {plain(name)}: {shown_value(value)}" for name, value in entry["inputs"].items()]
+    return lines

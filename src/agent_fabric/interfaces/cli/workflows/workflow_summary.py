@@ -10,7 +10,7 @@ from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects, Outcome
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.approvals.approval_card import going_on, how_to_answer
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.output import fitted, laid_out, one_line, plain, plain_lines, print_json, styled
+from agent_fabric.interfaces.cli.output import fitted, laid_out, one_line, plain, plain_lines, styled
 from agent_fabric.interfaces.cli.runs.result_lines import effect_texts, warning_lines
 from agent_fabric.interfaces.cli.runs.step_lines import seconds
 from agent_fabric.wire.results import EFFECTS
@@ -18,27 +18,6 @@ from agent_fabric.wire.results import EFFECTS
 _WIDTH = 100
 _MAX_LINES = 20
 _STYLES = {"success": "green", "skipped": "yellow", "failed": "red", "partial": "red"}
-
-
-def present_workflow(
-    shown: Mapping[str, Any],
-    *,
-    as_json: bool,
-    in_doubt: Collection[str] = (),
-    served: bool = False,
-    who_may: str = "",
-) -> None:
-    """Print a workflow's result; of one that waits, also how to answer.
-
-    `in_doubt` are the questions about calls that may have happened; `served` shows whether a server drives it;
-    `who_may` says who may answer, to a caller who may not.
-    """
-    if not as_json:
-        sys.stdout.write(workflow_summary(shown, sys.stdout, in_doubt, served=served, who_may=who_may))
-        return
-    print_json(shown)
-    for line in how_to_go_on(shown, in_doubt, served=served, who_may=who_may):
-        sys.stderr.write(f"{line}\n")
 
 
 def workflow_summary(
@@ -49,7 +28,11 @@ def workflow_summary(
     served: bool = False,
     who_may: str = "",
 ) -> str:
-    """Say in a few lines how a workflow ended, or what it waits for."""
+    """Say in a few lines how a workflow ended, or what it waits for.
+
+    `in_doubt` are the questions about calls that may have happened; `served` shows whether a server drives it;
+    `who_may` says who may answer, to a caller who may not.
+    """
     meta = shown["_meta"]
     status = str(shown["status"] if meta["status"] != "cancelled" else "cancelled")
     effects = EFFECTS.load(meta["effects"]) if meta.get("effects") else NO_EFFECTS

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.interfaces.cli.chat.typed_lines import MAX_LINE_BYTES, TypedLines
+from agent_fabric.interfaces.cli.chat.chat_loop import MAX_LINE_BYTES, TypedLines
 
 
 @pytest.fixture
