@@ -184,17 +184,17 @@ class FabricClient(Resource):
     async def health(self) -> Health:
         """Tell how the server is. This needs no credentials."""
         answer = await self._transport.get("/health", also=503)
-        return await self._transport.understood(HEALTH.load, answer)
+        return await self._transport.read_answer(HEALTH.load, answer)
 
     async def ready(self) -> bool:
         """Return whether the server takes on work at this moment."""
         answer = await self._transport.get("/ready", also=503)
-        return await self._transport.understood(lambda value: bool(value["ready"]), answer)
+        return await self._transport.read_answer(lambda value: bool(value["ready"]), answer)
 
     async def not_ready_because(self) -> Sequence[str]:
         """Return what keeps the server from taking on work: `store`, `disk`, `stopping`; nothing if it does."""
         answer = await self._transport.get("/ready", also=503)
-        return await self._transport.understood(lambda value: list(map(str, value["failing"])), answer)
+        return await self._transport.read_answer(lambda value: list(map(str, value["failing"])), answer)
 
     async def me(self) -> Principal:
         """Tell who we are to the server, and what we may."""

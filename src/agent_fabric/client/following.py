@@ -12,7 +12,7 @@ import aiohttp
 from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnreachable
 from agent_fabric.client.problems import error_from
 from agent_fabric.client.transport import Broken, Query, Transport
-from agent_fabric.client.wire import event_from, loaded
+from agent_fabric.client.wire import event_from, json_value
 from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId
@@ -63,7 +63,7 @@ async def frames(content: aiohttp.StreamReader) -> AsyncIterator[Frame]:
 PATIENCE_S: Final = 60.0
 """How long a server may be away, for example while it is started anew, before a follower of a run gives up."""
 PAUSE_S: Final = 0.2
-LONGEST_PAUSE_S: Final = 3.0
+MAX_PAUSE_S: Final = 3.0
 _QUIET_S: Final = 5.0
 """A connection that lasted longer was one, also if nothing happened meanwhile."""
 _SAID_AFTER_S: Final = 1.0
@@ -142,7 +142,7 @@ class Follower:
                 where = self._transport.address
                 yield Notice(f"waiting for {where}, which does not answer … {now - away_since:.0f} s", progress=True)
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
     async def _connection(self) -> AsyncGenerator[Happening, None]:
         """Yield what one connection brings."""
@@ -161,7 +161,7 @@ class Follower:
 
     def _understood_happening(self, frame: Frame) -> Happening | None:
         try:
-            return self._happening(frame.name, loaded(frame.data))
+            return self._happening(frame.name, json_value(frame.data))
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise AnswerUnusable(
                 f"An event from {self._transport.address} is not understood: {problem}",

@@ -16,7 +16,7 @@ from agent_fabric.domain.errors import ConfigError
 
 FILE: Final = "logins.json"
 MAX_BYTES: Final = 1024 * 1024
-LONGEST_S: Final = 10 * 366 * 86_400.0
+MAX_LOGIN_S: Final = 10 * 366 * 86_400.0
 """No login lasts longer."""
 _USUAL_PORTS: Final = {"http": 80, "https": 443}
 
@@ -136,7 +136,7 @@ def login_from(answer: Any, user: str, asked_at: float) -> Login:
     return replace(login, refresh_token=_one_word(answer["refresh_token"]), renewable_until=renewable_until)
 
 
-def renewed(login: Login, answer: Any, asked_at: float) -> Login:
+def renewal_from(login: Login, answer: Any, asked_at: float) -> Login:
     """Return a login with the token that a server has answered to its refresh token.
 
     Raises:
@@ -148,7 +148,7 @@ def renewed(login: Login, answer: Any, asked_at: float) -> Login:
 
 def _seconds(value: Any) -> float:
     lasts_s = float(value)
-    if not 0 < lasts_s <= LONGEST_S:
+    if not 0 < lasts_s <= MAX_LOGIN_S:
         raise ValueError(f"a login for {lasts_s} seconds")
     return lasts_s
 

@@ -28,7 +28,7 @@ class Models(Resource):
 
     async def list(self) -> Sequence[ModelLine]:
         """Return what each configured key means today."""
-        return await self._transport.understood(_lines, await self.everything())
+        return await self._transport.read_answer(_lines, await self.everything())
 
     async def everything(self) -> Json:
         """Return all that `fabric models list --json` prints."""

@@ -143,7 +143,7 @@ class Runs(Resource):
         while True:
             query = {"after": after, "limit": PAGE, "full": True}
             page = await self._transport.get(_path(run_id, "/events"), query)
-            found = await self._transport.understood(_events, page)
+            found = await self._transport.read_answer(_events, page)
             yield found
             if page.get("next") is None or not found:
                 return
@@ -171,7 +171,7 @@ class Runs(Resource):
         answer = await self._transport.post(_path(run_id, "/resume"), {}, {"wait": wait}, timeout_s=limit_s)
         if set(answer) == {"run_id", "status"}:  # it is being driven
             return (await self.show(answer["run_id"])).result
-        return await self._transport.understood(result_from, answer)
+        return await self._transport.read_answer(result_from, answer)
 
     async def cancel(self, run_id: str, *, reason: str = "") -> RunResult:
         """End a run; return how it stands then. One that has ended stays as it is."""
@@ -185,8 +185,8 @@ class Runs(Resource):
         """
         path = _path(run_id, "/diff")
         answer = await self._transport.get(path, {"exact": True})
-        found = await self._transport.understood(EXACT_DIFF.load, answer)
-        compared = await self._transport.understood(file_diffs_from, answer)
+        found = await self._transport.read_answer(EXACT_DIFF.load, answer)
+        compared = await self._transport.read_answer(file_diffs_from, answer)
         while len(compared) < len(found.changes):  # a server compares only so much at once
             more = await self._get(file_diffs_from, path, {"exact": True, "skip": len(compared)})
             if not more:

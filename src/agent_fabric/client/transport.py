@@ -16,7 +16,7 @@ import aiohttp
 from agent_fabric import __version__
 from agent_fabric.client.credentials import Credential, login_credential, proxy_for
 from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnreachable
-from agent_fabric.client.logins import Login, Logins, renewed
+from agent_fabric.client.logins import Login, Logins, renewal_from
 from agent_fabric.client.problems import error_from
 from agent_fabric.client.wire import items_from
 from agent_fabric.domain.errors import ConfigError, FabricError, Unauthenticated
@@ -159,7 +159,7 @@ class Transport:
             async with self._open_stream(path, query, headers, limit_s, kind) as content:
                 yield content
 
-    async def understood(self, read: Callable[[Any], T], value: Any) -> T:
+    async def read_answer(self, read: Callable[[Any], T], value: Any) -> T:
         """Read an answer.
 
         Raises:
@@ -256,7 +256,7 @@ class Transport:
             raise Unauthenticated(NOT_LOGGED_IN, hint=f"Your login has ended: fabric login {self.address}")
         asked_at = time.time()
         answer = await self._once("POST", RENEW, None, {"refresh_token": login.refresh_token}, {}, None)
-        return await self.understood(lambda value: renewed(login, value, asked_at), answer)
+        return await self.read_answer(lambda value: renewal_from(login, value, asked_at), answer)
 
     def _request(
         self,
@@ -336,7 +336,7 @@ class Resource:
         self, read: Callable[[Any], T], path: str, query: Query | None = None, *, timeout_s: float | None = None
     ) -> T:
         """Ask for something, and read the answer."""
-        return await self._transport.understood(read, await self._transport.get(path, query, timeout_s=timeout_s))
+        return await self._transport.read_answer(read, await self._transport.get(path, query, timeout_s=timeout_s))
 
     async def _list(self, key: str, path: str, query: Query | None = None) -> list[Json]:
         """Ask for the objects that an answer lists under a key."""
@@ -354,7 +354,7 @@ class Resource:
     ) -> T:
         """Let something happen, and read the answer."""
         answer = await self._transport.post(path, body, query, timeout_s=timeout_s, method=method)
-        return await self._transport.understood(read, answer)
+        return await self._transport.read_answer(read, answer)
 
 
 def segment(text: str, missing: FabricError | None = None) -> str:

@@ -21,7 +21,7 @@ def event_from(line: Json) -> Event:
     return Event(int(line["seq"]), float(line["ts"]), None if lane is None else LaneId(lane), str(line["step"]), body)
 
 
-def loaded(text: str) -> Any:
+def json_value(text: str) -> Any:
     """Return what a text of JSON says.
 
     Raises:

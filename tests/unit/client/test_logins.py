@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.client.credentials import Credential, credential_for, server_address
-from agent_fabric.client.logins import LONGEST_S, Login, Logins, exact, login_from
+from agent_fabric.client.logins import MAX_LOGIN_S, Login, Logins, exact, login_from
 from agent_fabric.domain.errors import ConfigError
 
 pytestmark = pytest.mark.proves("A33-012", "C15")
@@ -171,7 +171,7 @@ def test_without_a_folder_nothing_is_kept_and_it_is_said_why(tmp_path: Path) -> 
     [
         {"expires_in": float("nan")},
         {"expires_in": 0},
-        {"expires_in": LONGEST_S * 2},
+        {"expires_in": MAX_LOGIN_S * 2},
         {"access_token": ""},
         {"access_token": "two words"},
         {"access_token": None},

@@ -7,7 +7,7 @@ import pytest
 from agent_fabric.domain.agents.check import KnownToAgents
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.workflows.definition_files import check_definition, definition_text, read_definition
-from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, joined
+from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, join_checks
 from agent_fabric.interfaces.views.workflows.views import checked_object, found_from, workflow_object
 
 SOUND = """\
@@ -73,7 +73,7 @@ def test_several_checks_are_told_as_one(tmp_path: Path) -> None:
         checked_object([check_definition(tmp_path / f"{number}.yaml", text)])
         for number, text in enumerate((SOUND, DOUBLED, "["))
     ]
-    together = joined(parts)
+    together = join_checks(parts)
     assert not together["valid"]
     assert [Path(file).name for file in together["files"]] == ["0.yaml", "1.yaml", "2.yaml"]
     assert count_checked(together) == "3 files checked: 2 wrong"

@@ -8,7 +8,7 @@ import typer
 from typer.completion import _get_shell_name, get_completion_script, install  # type: ignore[attr-defined]  # there, but not listed
 
 from agent_fabric.interfaces.cli.completion_values import NO_FILES, typed_words
-from agent_fabric.interfaces.cli.invocation import misused, run_app
+from agent_fabric.interfaces.cli.invocation import report_misuse, run_app
 from agent_fabric.interfaces.cli.main import COMMANDS, COMPLETED, module_of
 
 _VARIABLE = "_FABRIC_COMPLETE"
@@ -37,9 +37,9 @@ def complete(arguments: list[str]) -> int:
         return run_app(_commands, "fabric", arguments)
     shell = named[0] if named else _get_shell_name()
     if not shell:
-        return misused("Which shell this is cannot be told", f"Name it: {', '.join(SHELLS)}.", False)
+        return report_misuse("Which shell this is cannot be told", f"Name it: {', '.join(SHELLS)}.", False)
     if shell not in SHELLS:
-        return misused(f"{shell!r} is not a shell that can be completed", f"Choose: {', '.join(SHELLS)}.", False)
+        return report_misuse(f"{shell!r} is not a shell that can be completed", f"Choose: {', '.join(SHELLS)}.", False)
     if wish == "--show-completion":
         script = get_completion_script(prog_name="fabric", complete_var=_VARIABLE, shell=shell) + "\n"
         sys.stdout.write(_BASH if shell == "bash" else script)

@@ -33,7 +33,7 @@ VALUED = frozenset(OPTIONS).union(
 )
 """Options of these commands after which a value comes."""
 _GROUPS = frozenset(command.split()[0] for command in ARGUMENTS if " " in command) | {"audit"}
-_MOST_CHARACTERS = 60
+_MAX_CHARACTERS = 60
 
 
 def complete_value(environ: Mapping[str, str]) -> int:
@@ -51,7 +51,7 @@ def complete_value(environ: Mapping[str, str]) -> int:
         found = _find(kind, words, typed, environ)
     except Exception:  # noqa: BLE001 - see above
         found = []
-    text = formatted(shell, found)
+    text = format_offers(shell, found)
     if shell == "fish" and environ.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
         return 0 if text else 1  # fish asks whether there are any
     sys.stdout.write(f"{text}\n" if text else "")
@@ -82,7 +82,7 @@ def kind_of(words: Sequence[str], typed: str) -> str | None:
     return "runs" if path == "run" and "--continue" in words else ARGUMENTS.get(path)
 
 
-def formatted(shell: str, found: Iterable[Offer]) -> str:
+def format_offers(shell: str, found: Iterable[Offer]) -> str:
     """Return values as the script of a shell wants them.
 
     The script of zsh evaluates the answer, and that of bash expands it. A name that could mean something there is left
@@ -148,5 +148,5 @@ def _is_safe(value: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    kept = "".join(sign if sign.isalnum() or sign in ".,-_/" else " " for sign in text[:_MOST_CHARACTERS])
+    kept = "".join(sign if sign.isalnum() or sign in ".,-_/" else " " for sign in text[:_MAX_CHARACTERS])
     return " ".join(kept.split())

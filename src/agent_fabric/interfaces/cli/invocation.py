@@ -125,7 +125,7 @@ def run_app(load: Callable[[], typer.Typer], program: str, arguments: Sequence[s
         return done.exit_code
     except TyperException as problem:
         where = getattr(problem, "ctx", None)  # of the subcommand, if there is one
-        return misused(_message(problem), f"See `{where.command_path if where else program} --help`.", as_json)
+        return report_misuse(_message(problem), f"See `{where.command_path if where else program} --help`.", as_json)
     except BrokenPipeError:
         raise
     except SystemExit:
@@ -158,7 +158,7 @@ def _with_server(command: Any, program: str, arguments: Sequence[str], server: s
     return {"server": server} if chosen is None else {chosen: {"server": server}}
 
 
-def misused(message: str, hint: str, as_json: bool) -> int:
+def report_misuse(message: str, hint: str, as_json: bool) -> int:
     """Say what is wrong with the command line; return the exit code."""
     print_error(ConfigError(message, hint=hint), as_json=as_json)
     return USAGE

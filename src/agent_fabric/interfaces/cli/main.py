@@ -197,7 +197,7 @@ def _unknown(name: str, *, as_json: bool) -> int:
 
     near = get_close_matches(name, COMMANDS, n=1)
     hint = f"Did you mean `fabric {near[0]}`?" if near else "See `fabric --help`."
-    return _call("invocation", "misused", f"there is no command {name!r}", hint, as_json)
+    return _call("invocation", "report_misuse", f"there is no command {name!r}", hint, as_json)
 
 
 def module_of(command: str) -> str:

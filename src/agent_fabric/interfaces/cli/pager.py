@@ -31,7 +31,7 @@ def pager_command(stream: TextIO, environment: Mapping[str, str] = os.environ) -
 
 
 @contextmanager
-def paged(command: str) -> Iterator[TextIO]:
+def open_pager(command: str) -> Iterator[TextIO]:
     """Give a stream that ends in a pager, or standard output if there is no command. Leaving the pager is no error."""
     if not command:
         yield sys.stdout

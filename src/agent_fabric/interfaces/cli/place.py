@@ -121,23 +121,23 @@ def here(kind: Callable[[Place], HereT]) -> Callable[[Place], AbstractAsyncConte
     """Return the opener of something in a folder that needs no closing."""
 
     @asynccontextmanager
-    async def opened(at: Place) -> AsyncIterator[HereT]:
+    async def open_here(at: Place) -> AsyncIterator[HereT]:
         yield kind(at)
 
-    return opened
+    return open_here
 
 
 def in_store(kind: "Callable[[Records], HereT]") -> Callable[[Place], AbstractAsyncContextManager[HereT]]:
     """Return the opener of something in the store of a folder, which is made if there is none."""
 
     @asynccontextmanager
-    async def opened(at: Place) -> AsyncIterator[HereT]:
+    async def open_here(at: Place) -> AsyncIterator[HereT]:
         from agent_fabric.bootstrap.records import open_records  # noqa: PLC0415 - as below
 
         with open_records(at.root()) as records:
             yield kind(records)
 
-    return opened
+    return open_here
 
 
 def work_within(opened: AbstractAsyncContextManager[HereT], work: Callable[[HereT], Awaitable[T]]) -> T:

@@ -19,7 +19,7 @@ from agent_fabric.interfaces.cli.completion_values import (
     OPTIONS,
     VALUED,
     complete_value,
-    formatted,
+    format_offers,
     kind_of,
     typed_words,
 )
@@ -237,9 +237,9 @@ def test_no_name_or_task_means_anything_to_a_shell() -> None:
         ("-x", ""),
         ("ok", "it's $(touch x)\x1b[2J\n`y`"),
     ]
-    assert formatted("bash", hostile) == "ok"
-    assert formatted("zsh", hostile) == '_arguments \'*: :(("ok":"it s touch x 2J y"))\''
-    assert formatted("fish", hostile) == "ok\tit s touch x 2J y"
+    assert format_offers("bash", hostile) == "ok"
+    assert format_offers("zsh", hostile) == '_arguments \'*: :(("ok":"it s touch x 2J y"))\''
+    assert format_offers("fish", hostile) == "ok\tit s touch x 2J y"
 
 
 def commands() -> dict[str, Any]:

@@ -36,7 +36,7 @@ from agent_fabric.interfaces.cli.place import here as here_at
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.runs.foreground import LocalForeground, foreground_elsewhere, foreground_here
 from agent_fabric.interfaces.cli.runs.run import project_here
-from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, joined, problem_lines
+from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, join_checks, problem_lines
 from agent_fabric.interfaces.cli.workflows.inputs import Inputs, typed_inputs
 from agent_fabric.interfaces.views.agents import AGENT, AGENTS, AgentList, checked_object
 from agent_fabric.wire.shape import Json
@@ -121,7 +121,7 @@ def validate(
     elif not files:
         checked = with_client(url, lambda client: client.agents.validate())
     else:
-        checked = joined(_checked_at(url, each.absolute()) for each in files)
+        checked = join_checks(_checked_at(url, each.absolute()) for each in files)
     at.print(checked, "".join(f"{line}\n" for line in (*problem_lines(checked), count_checked(checked))))
     return COMPLETED if checked["valid"] else USAGE
 

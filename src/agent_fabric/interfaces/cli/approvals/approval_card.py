@@ -47,7 +47,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         *([f"  {styled(HIDDEN, 'red', stream)}, shown above as escapes"] if _hides(_text(card)) else []),
         *([] if shown == arguments else [f"  {styled('not all of it:', 'red', stream)} {_see_all(card)}"]),
         *([f"  hash:  {_size_and_hash(card)}"] if card.binding else []),
-        *(f"  fill in: {described(field, stream)}" for field in fields_of(card)),
+        *(f"  fill in: {field_text(field, stream)}" for field in fields_of(card)),
         *([] if card.question is Question.ANSWER else [f"  why:   {plain(card.reason)} (rule {plain(card.rule)})"]),
         *_where(card, stream),
         f"  run:   {card.run_id}, of {plain(card.owner or LOCAL_OWNER)}",
@@ -173,7 +173,7 @@ def step_asking(agent: str, call_id: str) -> str:
     return call_id.rpartition("#")[0] if agent.startswith("workflow:") else ""
 
 
-def described(field: FormField, stream: TextIO) -> str:
+def field_text(field: FormField, stream: TextIO) -> str:
     """Return what a field of a form is for, and what it takes."""
     kind = " | ".join(_short(each, stream) for each in field.choices) or field.type
     mark = f"default {_short(field.default, stream)}" if field.has_default else "required" if field.required else ""

@@ -109,7 +109,7 @@ def approve(
         Decision.APPROVE,
         reason,
         reach=reach,
-        args=_changed(args),
+        args=_new_arguments(args),
         fill_in=fill_in or (),
         shown_hash=shown_hash,
     )
@@ -135,8 +135,8 @@ def deny(approval: Id, reason: Reason = "", *, at: Place) -> int:
     return _answer(at, approval, Decision.DENY, reason)
 
 
-@app.command()
-def done(approval: Id, reason: Reason = "", *, at: Place) -> int:
+@app.command("done")
+def count_as_done(approval: Id, reason: Reason = "", *, at: Place) -> int:
     """Count a call as done that was under way when the program was stopped."""
     return _answer(at, approval, Decision.DONE, reason)
 
@@ -198,7 +198,7 @@ def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequ
 _EXAMPLE = """For example: --args '{"command": "ls"}', or --args @FILE"""
 
 
-def _changed(text: str | None) -> Mapping[str, Any] | None:
+def _new_arguments(text: str | None) -> Mapping[str, Any] | None:
     if text is None:
         return None
     if text.startswith("@"):

@@ -13,7 +13,7 @@ from agent_fabric.application.ports.approvals import Answer, ApprovalCard, Appro
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.errors import ApprovalRefused, ApprovalSettled, InvalidInputs
-from agent_fabric.interfaces.cli.approvals.approval_card import described, is_folded, shown_card
+from agent_fabric.interfaces.cli.approvals.approval_card import field_text, is_folded, shown_card
 from agent_fabric.interfaces.cli.output import plain, plain_lines
 from agent_fabric.interfaces.views.approvals import FormField, fields_of
 
@@ -65,12 +65,12 @@ async def _answer_to_folded(card: ApprovalCard) -> Answer | None:
             sys.stderr.write("\n" + shown_card(card, sys.stderr, whole=True))
             return await _answer_to(card)
         case "deny":
-            return await _denied(this_person())
+            return await _denial(this_person())
         case _:
             return None
 
 
-async def _denied(by: str) -> Answer:
+async def _denial(by: str) -> Answer:
     reason = await _line("Why? The model is told (Enter: no reason): ") or ""
     return Answer(decision=Decision.DENY, by=by, via="terminal", reason=reason.strip())
 
@@ -99,12 +99,12 @@ async def _answer_to(card: ApprovalCard) -> Answer | None:
         case "run":
             return answer(reach=Reach.RUN)
         case "edit":
-            args = await _edited(card)
+            args = await _edit(card)
             if args is None:  # they thought better of it
                 return await _answer_to(card)
             return answer(args=args)
         case "deny":
-            return await _denied(by)
+            return await _denial(by)
         case _:
             return None
 
@@ -129,7 +129,7 @@ async def _answer_to_workflow(card: ApprovalCard, by: str) -> Answer | None:
 
 async def _fill_in(field: FormField, values: dict[str, Any]) -> bool:
     """Let the person fill in a field; return whether they did, or may leave it empty."""
-    while (line := await _line(f"  {described(field, sys.stderr)}: ")) is not None:
+    while (line := await _line(f"  {field_text(field, sys.stderr)}: ")) is not None:
         text = line.strip()
         if not text and field.has_default:
             values[field.name] = field.default
@@ -161,7 +161,7 @@ async def _choice(question: str, words: Sequence[str]) -> str:
     return ""
 
 
-async def _edited(card: ApprovalCard) -> Mapping[str, Any] | None:
+async def _edit(card: ApprovalCard) -> Mapping[str, Any] | None:
     """Return the arguments that the person wants instead; None: none after all."""
     command = str(card.args["command"]) if set(card.args) == {"command"} else ""
     only_command = command.isprintable() and bool(command)  # one that has several lines cannot be typed on one

@@ -25,7 +25,7 @@ from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.fleet.hub import at_server, refuse_unknown
-from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compared, compared_text
+from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compare_records, compared_text
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import (
@@ -123,7 +123,7 @@ def verify(
         report = _verified_here(at.workspace, expect, shared=shared, accept=accept)
     else:
         report = with_client(url, lambda client: client.audit.verify(expect=expect, shared=shared))
-    machines = at_server(at, lambda client: compared(client, nodes)) if nodes else []
+    machines = at_server(at, lambda client: compare_records(client, nodes)) if nodes else []
     at.print({**report, "nodes": machines} if nodes else report, _report_text(report) + compared_text(machines))
     if nodes:
         refuse_unknown(nodes, machines)
@@ -138,7 +138,7 @@ def _verified_here(workspace: str | None, expect: str, *, shared: bool, accept: 
         require_a_person()
     records = open_records(own_root(workspace) if accept else existing_root(workspace))
 
-    async def verified() -> Json:
+    async def verify_here() -> Json:
         chain = records.storage.chain
         if accept:
             act = Act.of(owner_here(), Deed.RECORD_ACCEPTED, at=records.storage.clock.now(), about=str(root))
@@ -148,7 +148,7 @@ def _verified_here(workspace: str | None, expect: str, *, shared: bool, accept: 
         return CHAIN.dump(report)
 
     try:
-        return asyncio.run(verified())
+        return asyncio.run(verify_here())
     finally:
         records.close()
 

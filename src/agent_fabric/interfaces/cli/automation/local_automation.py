@@ -59,7 +59,7 @@ def opens(kind: Callable[[LocalAutomation], T]) -> Callable[[Place], AbstractAsy
     """Return what opens the automation of a folder as something that commands work on."""
 
     @asynccontextmanager
-    async def opened(at: Place) -> AsyncIterator[T]:
+    async def open_here(at: Place) -> AsyncIterator[T]:
         root = at.root()
         loaded = configuration(root)
         async with open_local(root, loaded, None, asks_here=False) as fabric:
@@ -70,7 +70,7 @@ def opens(kind: Callable[[LocalAutomation], T]) -> Callable[[Place], AbstractAsy
             finally:
                 await automation.aclose()
 
-    return opened
+    return open_here
 
 
 class LocalSchedules:

@@ -71,7 +71,7 @@ _channels = Noun(in_store(_LocalChannels), lambda client: client.channels)
 def list_(*, at: Place) -> int:
     """List channels: whether each is connected, and what is wrong with it."""
     url = at.url() or running_server(at.root())
-    found = _configured(at.workspace) if url is None else with_client(url, lambda client: client.channels.list())
+    found = _stopped_channels(at.workspace) if url is None else with_client(url, lambda client: client.channels.list())
     return at.print(found, "".join(map(_channel_line, found)) or NONE_CONFIGURED)
 
 
@@ -165,7 +165,7 @@ def resend(
     return _print_deliveries([_channels(at, lambda channels: channels.resend(delivery))], at)
 
 
-def _configured(workspace: str | None) -> Sequence[Json]:
+def _stopped_channels(workspace: str | None) -> Sequence[Json]:
     """Return the channels of a folder for which no server runs."""
     config = configuration(fabric_root(workspace)).config.channels
     names = [name for name in PLATFORMS if getattr(config, name) is not None]

@@ -190,7 +190,7 @@ class ChatLoop:
                     if each.metadata.get("run_id") != run_id:
                         self.show(each)
             self.newest = found.message_id
-            await self.talk.seen(self.session)
+            await self.talk.mark_seen(self.session)
         return found
 
     async def run(self) -> int:

@@ -192,7 +192,7 @@ class LocalTalk:
         except (MessageSent, MessageNotFound):
             await self._fabric.cancel_run(run_id, by=self._by.name, reason="stopped in the session")
 
-    async def seen(self, session: Session) -> None:
+    async def mark_seen(self, session: Session) -> None:
         """Note that all of a session was shown."""
         await self._chat.manage.mark_read(await self.session(session.session_id), by=self._by)
 
@@ -237,7 +237,7 @@ def local_talk(root: Path, loaded: Loaded, view: ChatView, *, asks: bool) -> "Ab
     """Open the sessions of a fabric folder."""
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[LocalTalk]:
+    async def open_here() -> AsyncIterator[LocalTalk]:
         async with open_local(root, loaded, view, asks_here=asks) as fabric:
             talk = LocalTalk(fabric, open_chat(fabric, loaded.config), view)
             try:
@@ -245,4 +245,4 @@ def local_talk(root: Path, loaded: Loaded, view: ChatView, *, asks: bool) -> "Ab
             finally:
                 await talk.aclose()
 
-    return opened()
+    return open_here()

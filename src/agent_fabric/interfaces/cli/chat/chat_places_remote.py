@@ -56,7 +56,7 @@ class ServerTalk:
     async def answer(self, session: Session, run_id: RunId) -> RunResult:
         while True:
             try:
-                return await self._followed(run_id)
+                return await self._follow(run_id)
             except RunNotFound:  # it waits for the turns before it
                 standing = await self.session(session.session_id)
                 if standing.turn is not None and standing.turn != run_id:
@@ -65,9 +65,9 @@ class ServerTalk:
                 await asyncio.sleep(LOOK_EVERY_S)
 
     async def go_on(self, session: Session, run_id: RunId) -> RunResult:  # noqa: ARG002 - as on this machine
-        return await self._followed(run_id)
+        return await self._follow(run_id)
 
-    async def _followed(self, run_id: RunId) -> RunResult:
+    async def _follow(self, run_id: RunId) -> RunResult:
         after = self._shown.get(run_id, -1)
         async with aclosing(self._client.runs.follow(run_id, after=after, deltas=self._view.wants_deltas)) as stream:
             async for each in stream:
@@ -95,7 +95,7 @@ class ServerTalk:
             if (await self.session(session.session_id)).turn == run_id:  # not the answer to another person
                 await sessions.stop(session.session_id)
 
-    async def seen(self, session: Session) -> None:
+    async def mark_seen(self, session: Session) -> None:
         await self._client.sessions.mark_read(session.session_id)
 
     async def change(self, session: Session, **values: str) -> Session:

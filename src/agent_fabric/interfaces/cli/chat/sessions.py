@@ -111,7 +111,7 @@ SessionArgument = Annotated[
 Last = Annotated[bool, typer.Option("--last", help="Your newest session, instead of SESSION.")]
 
 
-def _chosen(session: str | None, *, last: bool) -> str | None:
+def _session_choice(session: str | None, *, last: bool) -> str | None:
     if (session is None) is not last:
         raise ConfigError("Say which session: its id, or --last", hint="See them with `fabric sessions list`.")
     return session
@@ -133,7 +133,7 @@ def list_sessions(
 @app.command()
 def show(session: SessionArgument = None, last: Last = False, *, at: Place) -> int:
     """Show what was said in a session."""
-    chosen = _chosen(session, last=last)
+    chosen = _session_choice(session, last=last)
 
     async def go(place: RunAccess) -> tuple[Session, Sequence[ChatMessage]]:
         sessions = sessions_at(place)
@@ -183,7 +183,7 @@ def fork(
     at: Place,
 ) -> int:
     """Make a session that goes on from a message of another one. Files are copied when it is first used."""
-    chosen = _chosen(session, last=last)
+    chosen = _session_choice(session, last=last)
 
     async def go(place: RunAccess) -> ForkedSession:
         sessions = sessions_at(place)
@@ -204,7 +204,7 @@ def export(
     at: Place,
 ) -> int:
     """Write a whole session, with all that was done in it: as Markdown, or with --json as JSON."""
-    chosen = _chosen(session, last=last)
+    chosen = _session_choice(session, last=last)
 
     async def go(place: RunAccess) -> object:
         sessions = sessions_at(place)

@@ -153,7 +153,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
     Exit codes: 0 done, 1 a model is below --min-right or could not be tried, 2 wrong usage or file, 130 interrupted.
     """
-    definition = _chosen(read_eval(Path(file)), k, models, packs, case or (), at_once, name)
+    definition = _with_options(read_eval(Path(file)), k, models, packs, case or (), at_once, name)
     asked = _Asked(old_eval(compare), _require_room_for(report), min_right, at.as_json)
     url = at.url()
     if url is not None:
@@ -165,7 +165,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     return asked.evaluate_here(at.root(), begin)
 
 
-def _chosen(
+def _with_options(
     definition: EvalDefinition,
     k: int | None,
     models: str,
@@ -184,13 +184,13 @@ def _chosen(
         k=k or definition.k,
         at_once=at_once or definition.at_once,
         name=name or definition.name,
-        models=_listed(models, "--models") or definition.models,
-        packs=_listed(packs, "--packs") or definition.packs,
+        models=_names_in(models, "--models") or definition.models,
+        packs=_names_in(packs, "--packs") or definition.packs,
         cases=tuple(each for each in definition.cases if not cases or each.case_id in cases),
     )
 
 
-def _listed(text: str, option: str) -> tuple[str, ...]:
+def _names_in(text: str, option: str) -> tuple[str, ...]:
     listed = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if text and not listed:
         raise ConfigError(f"{option} {text!r} names nothing", hint="Names are separated by commas: fast,large")
@@ -366,13 +366,13 @@ def finishes(
         evals = evals_at(place)
         wanted = names or [each.eval_id for each in await evals.list(limit=MAX_EVALS)]
         summaries = {found.facts.eval_id: found for name in wanted for found in [await evals.show(name)]}
-        return await _counted(place, list(summaries.values()))
+        return await _count(place, list(summaries.values()))
 
     told = RUNS(at, go)
     at.print(told, _finishes_table(told))
 
 
-async def _counted(place: RunAccess, summaries: Sequence[EvalSummary]) -> dict[str, Any]:
+async def _count(place: RunAccess, summaries: Sequence[EvalSummary]) -> dict[str, Any]:
     trials = [each for summary in summaries for each in summary.trials if each.grade in (Grade.RIGHT, Grade.WRONG)]
     found: Counts = Counter()
     unknown = 0

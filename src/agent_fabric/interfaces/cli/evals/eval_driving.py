@@ -162,7 +162,7 @@ def evaluate_there(
             ends = f"`fabric eval cancel {eval_id[:8]} --server {url}` ends it."
             if summary.facts.status is RunStatus.RUNNING:
                 tell_beginning(summary, progress, stops=f"After Ctrl-C it continues there; {ends}", shown=shown)
-            work = asyncio.ensure_future(_followed(client, summary, progress))
+            work = asyncio.ensure_future(_follow(client, summary, progress))
             stop.cancels(work)
             try:
                 summary = await work
@@ -179,7 +179,7 @@ def evaluate_there(
         return asyncio.run(go())
 
 
-async def _followed(client: "FabricClient", summary: EvalSummary, progress: EvalProgress) -> EvalSummary:
+async def _follow(client: "FabricClient", summary: EvalSummary, progress: EvalProgress) -> EvalSummary:
     """Show what comes of trials until there are none left; return what all of them have shown."""
     known: set[Trial] = {each.trial for each in summary.trials}
     deadline = time.monotonic() + PATIENCE_S

@@ -36,7 +36,7 @@ def audit(
     Exit codes: 0 they agree, 1 they do not or one could not be compared, 2 no machine fits.
     """
     selector = selector_of(words or ())
-    found = at_server(at, lambda client: compared(client, selector))
+    found = at_server(at, lambda client: compare_records(client, selector))
     at.print(found, compared_text(found))
     refuse_unknown(selector, found)
     return COMPLETED if all(map(agrees, found)) else FAILED
@@ -50,7 +50,7 @@ def selector_of(words: Sequence[str]) -> str:
     return rest[0] if rest else "all"
 
 
-async def compared(client: "FabricClient", selector: str) -> "list[Json]":
+async def compare_records(client: "FabricClient", selector: str) -> "list[Json]":
     """Return what came of each machine; one that cannot be asked has a `problem`."""
     found: list[Json] = []
     for node in await client.nodes.list(selector):

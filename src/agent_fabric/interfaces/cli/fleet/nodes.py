@@ -412,7 +412,7 @@ def rotate(selector: Selector, *, at: PlainHub) -> int:
     async def go(client: "FabricClient") -> "list[Json]":
         return [await client.nodes.rotate(node["id"]) for node in await client.nodes.list(selector)]
 
-    return _named(at_server(at, go), selector, "has a new key")
+    return _print_named(at_server(at, go), selector, "has a new key")
 
 
 @app.command()
@@ -423,7 +423,7 @@ def revoke(node: NodeArgument, *, at: PlainHub) -> int:
     async def go(client: "FabricClient") -> "list[Json]":
         return [await client.nodes.revoke(node)]
 
-    return _named(at_server(at, go), node, "is revoked")
+    return _print_named(at_server(at, go), node, "is revoked")
 
 
 @app.command()
@@ -439,10 +439,10 @@ def resolve(
     async def go(client: "FabricClient") -> "list[Json]":
         return [await client.nodes.resolve(node, keep=keep)]
 
-    return _named(at_server(at, go), node, "is kept" if keep else "is revoked")
+    return _print_named(at_server(at, go), node, "is kept" if keep else "is revoked")
 
 
-def _named(nodes: "Sequence[Json]", selector: str, what: str) -> int:
+def _print_named(nodes: "Sequence[Json]", selector: str, what: str) -> int:
     refuse_unknown(selector, nodes)
     for node in nodes:
         sys.stdout.write(f"{plain(node['name'])} ({node['id']}) {what}.\n")

@@ -45,7 +45,7 @@ def opens(kind: Callable[[Identity], T]) -> Callable[[Place], AbstractAsyncConte
     """Return what opens users and keys of a folder as something that commands work on; its server sees changes."""
 
     @asynccontextmanager
-    async def opened(at: Place) -> AsyncIterator[T]:
+    async def open_here(at: Place) -> AsyncIterator[T]:
         root = at.root()
         config = configuration(root).config
         if not root.exists():
@@ -57,7 +57,7 @@ def opens(kind: Callable[[Identity], T]) -> Callable[[Place], AbstractAsyncConte
             with closing(identity):
                 yield kind(identity)
 
-    return opened
+    return open_here
 
 
 def warn_of_shared_runs(at: Place) -> None:

@@ -128,14 +128,14 @@ def warn_if_unencrypted(at: Place) -> None:
 
 
 @asynccontextmanager
-async def _opened(at: Place) -> AsyncIterator[LocalMemory]:
+async def _open(at: Place) -> AsyncIterator[LocalMemory]:
     root = at.root()
     config = configuration(root).config
     with open_records(root) as records:
         yield LocalMemory(open_memory(records, config))
 
 
-MEMORY = Noun(_opened, lambda client: client.memory)
+MEMORY = Noun(_open, lambda client: client.memory)
 MemoryAccess: TypeAlias = "LocalMemory | ServerMemory"
 
 
@@ -202,7 +202,7 @@ def ingest(at: Place, sources: Sources) -> Json:
             result = await fabric.execute_task(task, on_created=progress.begin)
             progress.end()
             memory = open_memory(fabric.records, loaded.config)
-            gone = await _gone(memory, sources)
+            gone = await _missing_documents(memory, sources)
             if sources.prune:
                 for each in gone:
                     await memory.forget_document(each["id"], by=LOCAL_OWNER, viewer=OWN)
@@ -211,7 +211,7 @@ def ingest(at: Place, sources: Sources) -> Json:
     return asyncio.run(go())
 
 
-async def _gone(memory: Any, sources: Sources) -> list[Json]:
+async def _missing_documents(memory: Any, sources: Sources) -> list[Json]:
     """Return the documents of a folder whose files are not there any more."""
     if sources.folder is None:
         return []

@@ -100,7 +100,7 @@ class _Drive(Generic[ForegroundT]):
         """Drive the run, and read what came of it."""
         async with self._opens(self._view, self._asks()) as foreground:
             self._foreground = foreground
-            task = asyncio.ensure_future(self._answered(foreground))
+            task = asyncio.ensure_future(self._drive(foreground))
             self.stop.cancels(task)
             try:
                 result = await task
@@ -126,7 +126,7 @@ class _Drive(Generic[ForegroundT]):
     def _asks(self) -> bool:
         return not self._as_json and is_interactive()
 
-    async def _answered(self, foreground: ForegroundT) -> RunResult:
+    async def _drive(self, foreground: ForegroundT) -> RunResult:
         """Drive the run, and ask the person at the terminal whenever it needs one."""
         result = await self._work(foreground)
         while result.status is RunStatus.WAITING and self._asks():

@@ -59,11 +59,11 @@ def foreground_at(at: Place) -> "Opens[LocalForeground | RemoteForeground]":
 def foreground_here(root: Path, loaded: Loaded) -> "Opens[LocalForeground]":
     """Return what opens the foreground of this machine; a server that could do the work as well is mentioned."""
     mention_server(root)
-    return partial(_opened, root, loaded)
+    return partial(_open, root, loaded)
 
 
 @asynccontextmanager
-async def _opened(root: Path, loaded: Loaded, sink: EventSink | None, asks: bool) -> "AsyncIterator[LocalForeground]":
+async def _open(root: Path, loaded: Loaded, sink: EventSink | None, asks: bool) -> "AsyncIterator[LocalForeground]":
     async with open_local(root, loaded, sink, asks_here=asks) as fabric:
         yield LocalForeground(fabric, loaded)
 

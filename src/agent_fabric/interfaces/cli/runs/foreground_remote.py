@@ -25,11 +25,11 @@ TO_ITS_END_S = 2.0
 
 def foreground_there(url: str) -> "Opens[RemoteForeground]":
     """Return what opens the foreground of a server."""
-    return partial(_opened, url)
+    return partial(_open, url)
 
 
 @asynccontextmanager
-async def _opened(url: str, sink: EventSink | None, _asks: bool) -> "AsyncIterator[RemoteForeground]":
+async def _open(url: str, sink: EventSink | None, _asks: bool) -> "AsyncIterator[RemoteForeground]":
     async with FabricClient(url, run=acting_run()) as client:
         there = RemoteForeground(client, sink)
         try:
@@ -90,13 +90,13 @@ class RemoteForeground:
 
     async def go_on(self, run_id: RunId) -> RunResult:
         try:
-            return await self._followed(run_id)
+            return await self._follow(run_id)
         except FabricError:  # the server is gone, or lets us in no more: the run is not lost with it
             sys.stderr.write(f"Run {run_id} is kept at {self.client.url}: fabric logs show {run_id} --follow\n")
             raise
 
-    async def _followed(self, run_id: RunId) -> RunResult:
-        async with aclosing(self._shown(run_id)) as happenings:
+    async def _follow(self, run_id: RunId) -> RunResult:
+        async with aclosing(self._happenings(run_id)) as happenings:
             async for each in happenings:
                 if isinstance(each, RunResult):
                     return each
@@ -134,7 +134,7 @@ class RemoteForeground:
             return True
         return not any(each["kind"] == "time" for each in shown["_meta"]["waiting_for"])
 
-    async def _shown(self, run_id: RunId) -> AsyncGenerator[Event | RunResult, None]:
+    async def _happenings(self, run_id: RunId) -> AsyncGenerator[Event | RunResult, None]:
         """Show what happens to a run, and yield it."""
         after = self._seen.get(run_id, -1)
         async with aclosing(self.client.runs.follow(run_id, after=after, deltas=self.deltas)) as happenings:
@@ -169,7 +169,7 @@ class RemoteForeground:
     async def _look_on(self, run_id: RunId) -> None:
         # What goes wrong here is only missing on the screen: how things stand is read elsewhere.
         with suppress(FabricError):
-            async with aclosing(self._shown(run_id)) as happenings:
+            async with aclosing(self._happenings(run_id)) as happenings:
                 async for _ in happenings:
                     pass
 

@@ -22,7 +22,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import capable, colourful, json_text, print_warning
-from agent_fabric.interfaces.cli.pager import paged, pager_command
+from agent_fabric.interfaces.cli.pager import open_pager, pager_command
 from agent_fabric.interfaces.cli.place import RUNS, Place, PlainPlace, RunAccess, RunChoice, choose_run, refuse_if
 from agent_fabric.interfaces.cli.runs.result_lines import closing_lines, effect_texts, evidence_lines, warning_lines
 from agent_fabric.interfaces.cli.runs.run_list import run_lines
@@ -125,7 +125,7 @@ def show(
     if at.as_json or as_lines:
         RUNS(at, reading.print_json if at.as_json else reading.print_lines)
     else:
-        with paged("" if follow else pager_command(sys.stdout)) as out:
+        with open_pager("" if follow else pager_command(sys.stdout)) as out:
             RUNS(at, partial(reading.print_transcript, out=out))
     if reading.damaged:
         print_warning(f"{reading.damaged} events cannot be read. See what is damaged: fabric verify {reading.found}")
@@ -156,7 +156,7 @@ class _Reading:
                     out.write(("," if count else "") + "\n    " + line.replace("\n", "\n    "))
                     count += 1
         end = "\n  " if count else ""
-        proof = None if (result := await self._completed(place, status)) is None else PROOF.dump(result.proof)
+        proof = None if (result := await self._final_result(place, status)) is None else PROOF.dump(result.proof)
         out.write(f'{begin}{end}],\n  "status": {json_text(status.value)},\n  "proof": {json_text(proof)}\n}}\n')
 
     async def print_lines(self, place: RunAccess) -> None:
@@ -181,14 +181,14 @@ class _Reading:
                 # In a thread, as a pager takes no more than fits on its screen: connections stay alive meanwhile.
                 await asyncio.to_thread(_write_lines, out, lines)
         _write_lines(out, transcript.rest())
-        if (result := await self._completed(place, status)) is not None and not self._wanted:
+        if (result := await self._final_result(place, status)) is not None and not self._wanted:
             closing = [*evidence_lines(result, sys.stdout), *effect_texts(result.effects, sys.stdout, files=True)]
             if not transcript.has_warned:  # an older log
                 closing += warning_lines(result.effects, result.outcome, sys.stdout)
             closing += closing_lines(result.effects, result.outcome, sys.stdout)
             _write_lines(out, (f"{INDENT}{line}" for line in closing))
 
-    async def _completed(self, place: RunAccess, status: RunStatus) -> RunResult | None:
+    async def _final_result(self, place: RunAccess, status: RunStatus) -> RunResult | None:
         """Return what came of a run that completed, and what bears it out, unless its log cannot tell."""
         return None if status is not RunStatus.COMPLETED or self.damaged else await place.result(self.found)
 
@@ -233,7 +233,7 @@ def export(
         for record in reversed(await place.recent(limit=-1)):
             outline: list[Event] = []
             try:
-                path = await runlog.export_pages(record.run_id, _outlined(place.pages(record.run_id), outline))
+                path = await runlog.export_pages(record.run_id, _keep_outline(place.pages(record.run_id), outline))
             except RunKeyMissing as problem:
                 sys.stderr.write(f"{problem.message}\n")
                 continue
@@ -249,7 +249,7 @@ def export(
     RUNS(at, go)
 
 
-async def _outlined(
+async def _keep_outline(
     pages: AsyncGenerator[Sequence[Event], None], outline: list[Event]
 ) -> AsyncGenerator[Sequence[Event], None]:
     """Pass pages on, and keep what the index of runs tells: the first two events and the last."""

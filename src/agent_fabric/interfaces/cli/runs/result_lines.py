@@ -51,10 +51,10 @@ def changed_lines(result: RunResult) -> Iterator[str]:
     """Say which files were changed, and which others a specialist names. Of a project, the diff says more."""
     changed = texts_under(result.payload, CHANGED)
     if changed and result.workspace.endswith(f"/{result.run_id}/workspace"):
-        yield _listed(CHANGED, changed)
+        yield _paths_line(CHANGED, changed)
     others = [path for path in texts_under(result.payload, ARTIFACTS) if path not in changed]
     if others:
-        yield _listed(ARTIFACTS, others)
+        yield _paths_line(ARTIFACTS, others)
 
 
 def evidence_lines(result: RunResult, stream: TextIO) -> Iterator[str]:
@@ -84,7 +84,7 @@ def proof_words(proof: Proof) -> str:
             return "proven by:"
 
 
-def _listed(key: str, paths: list[str]) -> str:
+def _paths_line(key: str, paths: list[str]) -> str:
     more = f" and {len(paths) - _MAX_LISTED:,} more" if len(paths) > _MAX_LISTED else ""
     return f"{key}: {', '.join(map(plain, paths[:_MAX_LISTED]))}{more}"
 

@@ -29,14 +29,14 @@ def call_remarks(body: ToolReturned, width: int, stream: TextIO) -> list[str]:
     if body.repeated or not (failed or "ran" in result):
         return []
     said = [str(result.get(name) or "") for name in ("stderr", "stdout")]
-    if "ran" in result and (pushed := list(_pushed(said[1]))):
+    if "ran" in result and (pushed := list(_push_lines(said[1]))):
         return [fitted(line, width, stream) for line in pushed]
     text = next((each for each in said if each.strip()), "")
     lines = [line for line in text.splitlines() if line.strip()]
     return [fitted(line, width, stream) for line in lines[-_MAX_LINES:]]
 
 
-def _pushed(text: str) -> Iterator[str]:
+def _push_lines(text: str) -> Iterator[str]:
     """Yield what became of each branch, from what `git push --porcelain` prints: flag, from:to, summary."""
     lines = text.splitlines()
     address = next((line.removeprefix("To ") for line in lines if line.startswith("To ")), "")
@@ -80,7 +80,7 @@ class StepLines:
         self._attempts: dict[tuple[RunId, str], int] = {}
         """How often steps may be tried, where the definition has been seen."""
 
-    def created(self, run_id: RunId, body: RunCreated) -> str:
+    def workflow_line(self, run_id: RunId, body: RunCreated) -> str:
         """Learn about a run; return what there is to say about its workflow, or nothing."""
         if body.workflow is None:
             return ""
@@ -119,7 +119,7 @@ class StepLines:
                 self._began.setdefault((run_id, lane), event.ts)
                 return None if lane in over else self._mark("begun", f"{name}  {_what(body, self._stream)}")
             case StepFinished() as body:
-                return self._finished(run_id, event.ts, lane, body)
+                return self._finish_line(run_id, event.ts, lane, body)
             case StepRetried() as body:
                 most = self._attempts.get((run_id, body.step_id))
                 which = f"attempt {body.attempt} of {most}" if most else f"attempt {body.attempt}"
@@ -133,7 +133,7 @@ class StepLines:
             case _:
                 return None
 
-    def _finished(self, run_id: RunId, now: float, lane: LaneId | None, body: StepFinished) -> str:
+    def _finish_line(self, run_id: RunId, now: float, lane: LaneId | None, body: StepFinished) -> str:
         began = self._began.pop((run_id, lane), None)
         took = "" if began is None else f"  {seconds(now - began)}"
         name = plain(lane or body.step_id)

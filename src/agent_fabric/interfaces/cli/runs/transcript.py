@@ -101,9 +101,9 @@ class Transcript:
         self._count(event)
         body = event.body
         if isinstance(body, RunCreated):
-            yield from self._created(event, body)
+            yield from self._created_lines(event, body)
         elif self._every_kind or isinstance(body, UnknownEvent) or body.kind not in _QUIET:
-            yield from self._dated(event)
+            yield from self._date_line(event)
             yield from self._lines(event, body)
 
     def rest(self) -> Iterator[str]:
@@ -137,7 +137,7 @@ class Transcript:
             case _:
                 pass
 
-    def _created(self, event: Event, body: RunCreated) -> Iterator[str]:
+    def _created_lines(self, event: Event, body: RunCreated) -> Iterator[str]:
         self._day, self._names_lanes = day(event.ts), body.workflow is not None
         private = " (private)" if body.visibility is Visibility.PRIVATE else ""
         facts = [f"owner {plain(body.task.owner)}{private}", f"sandbox {plain(body.sandbox)}", moment(event.ts)]
@@ -165,7 +165,7 @@ class Transcript:
         if body.workflow is not None and body.workflow.inputs:
             yield from self._values(body.workflow.inputs)
 
-    def _dated(self, event: Event) -> Iterator[str]:
+    def _date_line(self, event: Event) -> Iterator[str]:
         if (today := day(event.ts)) != self._day:
             yield ("\n" if self._day else "") + self._paint(today, "dim")
             self._day = today
@@ -182,11 +182,11 @@ class Transcript:
     def _entry(self, event: Event, body: Body) -> Entry:
         match body:
             case PackStarted():
-                return self._started(body)
+                return self._start_entry(body)
             case ModelAnswered():
-                return self._answered(body)
+                return self._answer_entry(body)
             case ToolCalled() | ToolReturned() | ToolErred() | ApprovalRequested() | ApprovalDecided():
-                return self._called(event, body)
+                return self._call_entry(event, body)
             case StepStarted() | StepWaited() | StepRetried() | StepFinished() | ChildFinished() | SignalReceived():
                 return self._step(body)
             case RunWaited() | RunResumed() | RunCompleted() | RunFailed() | RunCancelled() | RunInterrupted():
@@ -244,17 +244,17 @@ class Transcript:
                 if body.effects is not None and body.effects.open:
                     self.has_warned = True
                     warnings = (INDENT + line for line in warning_lines(body.effects, body.outcome, sys.stdout))
-                return "completed", "green", self._totals(body.payload), warnings, _declared(body.payload)
+                return "completed", "green", self._totals(body.payload), warnings, _declared_result(body.payload)
             case RunFailed():
                 why = "\n".join(filter(None, (body.message, body.hint)))
                 how = f"{plain(body.code)} · {self._totals(body.payload)}"
-                return "failed", "red", how, why, _declared(body.payload)
+                return "failed", "red", how, why, _declared_result(body.payload)
             case RunCancelled():
                 return "cancelled", "red", f"by {plain(body.by)} · {self._totals()}", body.reason
             case RunInterrupted():
                 return "interrupted", "yellow", plain(body.reason)
 
-    def _started(self, body: PackStarted) -> Entry:
+    def _start_entry(self, body: PackStarted) -> Entry:
         model = body.model
         where = "" if model.is_ours else f" at {plain(model.base_url)}"
         why = f" ({plain(body.model_reason)})" if body.model_reason not in ("", "configured") else ""
@@ -272,7 +272,7 @@ class Transcript:
         elif text:
             yield INDENT + self._paint(f"{name}: {len(text):,} characters, folded; {_UNFOLD}", "dim")
 
-    def _answered(self, body: ModelAnswered) -> Entry:
+    def _answer_entry(self, body: ModelAnswered) -> Entry:
         usage = body.usage
         about = "about " if body.usage_estimated else ""
         read = f"{about}{usage.prompt_tokens:,} tokens in, {usage.cached_tokens:,} cached"
@@ -284,7 +284,7 @@ class Transcript:
         content = self._block(_clean(body.content.strip()))  # what was said is never folded
         return "model", "cyan", self._paint(" · ".join(facts), "dim"), content, body.problem
 
-    def _called(
+    def _call_entry(
         self, event: Event, body: ToolCalled | ToolReturned | ToolErred | ApprovalRequested | ApprovalDecided
     ) -> Entry:
         match body:
@@ -295,7 +295,7 @@ class Transcript:
                 text = f"{plain(body.tool)}{_again(body.attempt)}{who}"
                 return "call", "bold", text, {} if told_later else body.args
             case ToolReturned():
-                return self._returned(body)
+                return self._return_entry(body)
             case ToolErred():
                 wanted = self._take_request(event, body.call_id)  # something, if it was refused before it was called
                 text = f"{plain(body.tool)}  {plain(body.error_type)}"
@@ -312,7 +312,7 @@ class Transcript:
                 text = f"{body.decision.value}{reach} by {plain(body.by)}{via}  {plain(body.approval_id)}"
                 return "answered", "yellow", text, body.reason, body.args or {}
 
-    def _returned(self, body: ToolReturned) -> Entry:
+    def _return_entry(self, body: ToolReturned) -> Entry:
         result = dict(body.result)
         code = result.pop("exit_code", None)
         if body.repeated:
@@ -434,7 +434,7 @@ def _is_of_workflow(payload: Mapping[str, Any]) -> bool:
     return "steps_executed" in payload and "step_results" in payload
 
 
-def _declared(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+def _declared_result(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a result without what the steps of a workflow have shown already: what is left is what it declares."""
     declared: Mapping[str, Any] = payload.get("result") or {} if _is_of_workflow(payload) else payload
     return declared

@@ -185,7 +185,7 @@ class LiveView:
             case PackFailed() as body:
                 self._remark(label, "failed:", one_line(body.message), style="red")
             case PackStarted() as body:
-                for line in _started(body, self._stream):
+                for line in _start_lines(body, self._stream):
                     self._line(line)
             case ToolCalled() | ToolReturned() | ToolErred():
                 self._show_call(run_id, label, event)
@@ -202,7 +202,7 @@ class LiveView:
 
     def _show_created(self, run_id: RunId, body: RunCreated) -> None:
         """Show which run it is and in which box; the box on a line of its own where both do not fit on one."""
-        about = [each for each in (self._steps.created(run_id, body),) if each]
+        about = [each for each in (self._steps.workflow_line(run_id, body),) if each]
         about += [f"continues run {body.continues}"] if body.continues else []
         about += [f"machine {plain(body.node)}"] if body.node else []
         box = _BOXES.get(body.sandbox, f"sandbox {body.sandbox}")
@@ -408,7 +408,7 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     return "\n".join(lines) + "\n"
 
 
-def _started(body: PackStarted, stream: TextIO) -> Iterator[str]:
+def _start_lines(body: PackStarted, stream: TextIO) -> Iterator[str]:
     """Say who works with which model, and what a person should know about the tools."""
     yield f"     {body.specialist_id} · {plain(_model(body))}"
     if body.knowledge is not None:
@@ -437,12 +437,12 @@ def _usage(body: ModelAnswered) -> str:
 
 def _approval(body: ApprovalRequested | ApprovalDecided, stream: TextIO) -> str:
     if isinstance(body, ApprovalRequested):
-        return f"{styled('asks a person:', 'yellow', stream)} {_asked(body, stream)}"
+        return f"{styled('asks a person:', 'yellow', stream)} {_question_text(body, stream)}"
     said = f"{body.decision.value} by {body.by}{': ' if body.reason else ''}{body.reason}"
     return f"{styled('answered:', 'yellow', stream)} {one_line(said)}"
 
 
-def _asked(body: ApprovalRequested, stream: TextIO) -> str:
+def _question_text(body: ApprovalRequested, stream: TextIO) -> str:
     step = step_asking(body.agent, body.call_id)
     whose = f"{step}: " if step else ""
     match body.question:

@@ -80,7 +80,7 @@ def set_secret(
     require_a_person()
     if at.url() is None:
         _LocalSecrets(at)  # which refuses a folder of other people before a value is typed
-    value = _from_stdin() if stdin else _typed(name)
+    value = _from_stdin() if stdin else _ask_value(name)
     require_usable(name, value)
     is_new = _secrets(at, lambda secrets: secrets.set(name, value))
     text = f"{name} is kept. Refer to it as file:{name}.\n" if is_new else f"{name} is changed.\n"
@@ -149,7 +149,7 @@ def rotate_keys(
         if not is_confirmed("Forget the older keys?", yes=yes, hint="Add it if you need none of this."):
             sys.stderr.write("Nothing was dropped.\n")
             return FAILED
-    done = ROTATION.dump(asyncio.run(_rotated(root, secrets, drop_old=drop_old)))
+    done = ROTATION.dump(asyncio.run(_rotate(root, secrets, drop_old=drop_old)))
     keyring = secrets.keyring()
     rotated: Json = {
         **done,
@@ -172,13 +172,13 @@ def _print_rotated(done: Json, place: str, at: Place) -> int:
     return at.print(done, text)
 
 
-async def _rotated(root: Path, secrets: Secrets, *, drop_old: bool) -> Rotation:
+async def _rotate(root: Path, secrets: Secrets, *, drop_old: bool) -> Rotation:
     with open_records(root) as records:
         rotate = resealing(secrets, records.storage)
         return await (rotate.drop_old if drop_old else rotate)(by=owner_here())
 
 
-def _typed(name: str) -> str:
+def _ask_value(name: str) -> str:
     if not sys.stdin.isatty():
         raise ConfigError("no terminal to ask for a secret", hint="Send it to standard input, and add --stdin.")
     try:

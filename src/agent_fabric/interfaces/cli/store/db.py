@@ -51,7 +51,7 @@ def status(
     Exit codes: 0 all is well, 1 it is damaged.
     """
     found = STORE.load(_store(at, lambda store: store.status(check=check)))
-    at.print(STORE.dump(found), _described(found))
+    at.print(STORE.dump(found), _status_text(found))
     return FAILED if found.damage else COMPLETED
 
 
@@ -168,7 +168,7 @@ def _path(given: str) -> Path:
     return Path(given).expanduser()
 
 
-def _described(status: StoreStatus) -> str:
+def _status_text(status: StoreStatus) -> str:
     runs = ", ".join(f"{count} {name}" for name, count in status.runs.items() if count) or "none"
     beside = f" and {_size(status.wal_bytes)} of log, {_size(status.unused_bytes)} unused" if status.wal_bytes else ""
     rows: dict[str, Any] = {

@@ -148,19 +148,19 @@ class _LocalServers:
         resolve = open_secrets(self.loaded.config.secrets, root, os.environ).chain.resolve
         self.servers = open_tool_servers(self.loaded.config, self.loaded.origins, os.environ, resolve)
 
-    def named(self, name: str) -> KnownServer:
+    def find(self, name: str) -> KnownServer:
         return tool_server_named(name, self.loaded.config)
 
     async def list(self) -> Json:
         return listed_object(self.loaded.config, self.servers)
 
     async def inspect(self, name: str) -> Json:
-        known = self.named(name)
+        known = self.find(name)
         return inspected_object(known, await self.servers.inspect(known.server))
 
 
 @asynccontextmanager
-async def _opened(at: Place) -> AsyncIterator[_LocalServers]:
+async def _open(at: Place) -> AsyncIterator[_LocalServers]:
     found = _LocalServers(at)
     try:
         yield found
@@ -168,7 +168,7 @@ async def _opened(at: Place) -> AsyncIterator[_LocalServers]:
         await found.servers.aclose()
 
 
-_tool_servers = Noun(_opened, lambda client: client.tool_servers)
+_tool_servers = Noun(_open, lambda client: client.tool_servers)
 
 
 @app.command("list")
@@ -234,7 +234,7 @@ def trust(
     agrees = partial(is_confirmed, yes=yes, hint="Add it if you have looked at the server.")
 
     async def go(found_here: _LocalServers) -> dict[str, Any]:
-        known, servers = found_here.named(name), found_here.servers
+        known, servers = found_here.find(name), found_here.servers
         file = servers.projects.file_of(known.server)
         agreed = servers.projects.agreed(known.server)
         if not agreed:
@@ -255,7 +255,7 @@ def trust(
         servers.pins.trust(known.server, found.tools)
         return {"server": known.server.name, "trusted": True, "changes": changes}
 
-    done = work_within(_opened(at), go)
+    done = work_within(_open(at), go)
     what = "its tools are pinned as they are now" if done["changes"] else "nothing had changed"
     at.print(done, f"{plain(done['server'])} is trusted: {what}.\n" if done["trusted"] else "Nothing was trusted.\n")
     return COMPLETED if done["trusted"] else FAILED

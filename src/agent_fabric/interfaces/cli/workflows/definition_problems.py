@@ -23,7 +23,7 @@ def count_checked(checked: Json) -> str:
     return f"{number} {'file' if number == 1 else 'files'} checked: {said}"
 
 
-def joined(checks: Iterable[Json]) -> Json:
+def join_checks(checks: Iterable[Json]) -> Json:
     """Return several checks as one."""
     parts = list(checks)
     lists: dict[str, Sequence[object]] = {

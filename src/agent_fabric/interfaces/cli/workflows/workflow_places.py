@@ -17,7 +17,7 @@ from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.workflows.definition_files import definition_text, read_definition
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import Noun, Place, here
-from agent_fabric.interfaces.cli.workflows.definition_problems import joined
+from agent_fabric.interfaces.cli.workflows.definition_problems import join_checks
 from agent_fabric.interfaces.cli.workflows.inputs import MAX_BYTES
 from agent_fabric.interfaces.views.workflows.views import WORKFLOWS, checked_object, found_from
 from agent_fabric.wire.definitions import WORKFLOW_PROBLEM
@@ -55,19 +55,19 @@ class ServerWorkflows:
         self.everything = client.workflows.everything
 
     async def check(self, names: Sequence[str]) -> Json:
-        return joined([await self._checked(each) for each in names]) if names else await self._workflows.validate()
+        return join_checks([await self._check(each) for each in names]) if names else await self._workflows.validate()
 
     async def find(self, name: str) -> WorkflowFile:
         if not is_file(name):
             return found_from(await self._workflows.show(name))
         own = read_definition(_path(name))
-        checked = await self._checked(name)
+        checked = await self._check(name)
         if checked["valid"]:
             return replace(own, definition=definition_from(own.plain), problems=(), notes=tuple(checked["notes"]))
         problems = tuple(WORKFLOW_PROBLEM.load(each) for each in checked["problems"])
         return WorkflowFile(path=own.path, plain=own.plain, problems=problems)
 
-    async def _checked(self, name: str) -> Json:
+    async def _check(self, name: str) -> Json:
         if not is_file(name):
             return await self._workflows.validate(name=name)
         path = _path(name)

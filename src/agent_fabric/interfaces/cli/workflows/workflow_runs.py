@@ -107,7 +107,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
             is_file(name) and not dry_run, "A server runs its own workflows, not files of this machine", hint=_OWN
         )
         definition = WORKFLOWS_AT(at, lambda workflows: workflows.find(name)).usable()
-        given = _given(definition, inputs, inputs_file)
+        given = _inputs_of(definition, inputs, inputs_file)
         if dry_run:
             require_by_hand(definition)
             print_dry_run(definition, accept_inputs(definition, given), as_json=at.as_json)
@@ -125,7 +125,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     workflows = open_workflows(root, loaded.config)
     workflow = sound(find(workflows, name))
     definition = workflow.definition
-    given = _given(definition, inputs, inputs_file)
+    given = _inputs_of(definition, inputs, inputs_file)
     task = workflows.task(
         workflow,
         given,
@@ -148,7 +148,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 _OWN = "Put the file into its workflow-definitions/; `fabric workflow validate FILE` checks it there beforehand."
 
 
-def _given(definition: WorkflowDefinition, inputs: Sequence[str] | None, inputs_file: str | None) -> dict[str, Any]:
+def _inputs_of(definition: WorkflowDefinition, inputs: Sequence[str] | None, inputs_file: str | None) -> dict[str, Any]:
     given = dict(inputs_from(inputs_file)) if inputs_file is not None else {}
     return given | typed_inputs(inputs, definition.inputs, of=f"The workflow {definition.name!r}")
 

@@ -7,7 +7,7 @@ import pytest
 
 from agent_fabric.client.fabric_client import FabricClient
 from agent_fabric.domain.errors import ConfigError, NodeUnavailable
-from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compared, compared_text, selector_of
+from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compare_records, compared_text, selector_of
 
 FINE = {"node": "web-1", "entries": 3, "intact": True, "only_node": [], "only_hub": [], "unsigned": []}
 
@@ -31,7 +31,7 @@ async def test_a_machine_that_is_away_is_named_and_the_others_are_compared() -> 
         return {**FINE, "only_node": ["e-1"]}
 
     client = cast("FabricClient", SimpleNamespace(nodes=SimpleNamespace(list=nodes, audit=audit)))
-    found = await compared(client, "all")
+    found = await compare_records(client, "all")
     assert list(map(agrees, [*found, FINE])) == [False, False, True]
     assert compared_text(found).splitlines() == [
         "away: not compared: away is not connected",
