@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agent_fabric.application.ports.runs import HeldRun, InboxRow
+from agent_fabric.application.ports.runs import HeldRun
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.runs.state import RunState
 
@@ -15,5 +15,3 @@ class ClaimedRun(NamedTuple):
     state: RunState
     opening: Sequence[Body] = ()
     """What is recorded first."""
-    rows: Sequence[InboxRow] = ()
-    """What has come into its inbox since it was claimed."""

@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.application.ports.runs import CANCEL, InboxRow
+from agent_fabric.application.ports.runs import CANCEL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
@@ -308,7 +308,7 @@ class DispatchRuns:
             return await self.cancel_run(
                 held.run_id, by=str(cancel.payload["by"]), reason=str(cancel.payload["reason"])
             )
-        return taken._replace(rows=rows) if rows else taken
+        return taken._replace(held=_OpenedMail(held, rows)) if rows else taken
 
     def _note_end(self, drive: Drive) -> None:
         if self._drives.get(drive.run_id) is drive:
@@ -322,3 +322,35 @@ class DispatchRuns:
             _log.warning("Run %s stopped: %s", drive.run_id, problem.message)
         elif problem is not None:
             _log.error("Run %s stopped", drive.run_id, exc_info=problem)
+
+
+@dataclass(slots=True)
+class _OpenedMail:
+    """HeldRun whose first mail has been taken out already."""
+
+    inner: HeldRun
+    rows: Sequence[InboxRow]
+
+    @property
+    def run_id(self) -> RunId:
+        return self.inner.run_id
+
+    async def append(
+        self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = (), children: Sequence[NewRun] = ()
+    ) -> None:
+        await self.inner.append(events, consumed=consumed, children=children)
+
+    def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
+        if not self.rows:
+            return self.inner.receive()
+        opened: asyncio.Future[Sequence[InboxRow]] = asyncio.get_running_loop().create_future()
+        opened.set_result(self.rows)
+        self.rows = ()
+        return opened
+
+    async def unread(self) -> Sequence[InboxRow]:
+        opened, self.rows = self.rows, ()
+        return [*opened, *await self.inner.unread()]
+
+    async def release(self) -> None:
+        await self.inner.release()

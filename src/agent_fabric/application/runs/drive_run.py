@@ -81,17 +81,15 @@ class DriveRun:
     _releasing: set[asyncio.Future[None]] = field(default_factory=set)
     """Runs whose effects outlast their drive."""
 
-    async def __call__(
-        self, held: HeldRun, state: RunState, opening: Sequence[Body] = (), rows: Sequence[InboxRow] = ()
-    ) -> None:
-        """Drive the run. `state` is brought forward in place; `opening` is recorded first, `rows` are received first.
+    async def __call__(self, held: HeldRun, state: RunState, opening: Sequence[Body] = ()) -> None:
+        """Drive the run. `state` is brought forward in place; `opening` is recorded first.
 
         When this is cancelled, the run can be resumed; `marks_interruption` tells by whom.
 
         Raises:
             DriverConflict, StoreFull, StoreUnavailable: the log cannot be written; the run can be resumed later.
         """
-        drive = _Drive(self, held, state, rows)
+        drive = _Drive(self, held, state)
         try:
             drive.record(None, opening)
             await drive.run()
@@ -145,15 +143,13 @@ class _Plan(NamedTuple):
 class _Drive:
     """One drive of one run."""
 
-    def __init__(self, use_case: DriveRun, held: HeldRun, state: RunState, rows: Sequence[InboxRow]) -> None:
+    def __init__(self, use_case: DriveRun, held: HeldRun, state: RunState) -> None:
         self.perform = use_case.perform
         self.clock = use_case.clock
         self.sink = use_case.sink
         self.secrets = use_case.secrets
         self.held = held
         self.state = state
-        self.rows = rows
-        """Taken out of the inbox already, and not read yet."""
         self.packs = OpenPacks()
         self.patience_s = use_case.patience_s
         self.asks_here = use_case.asks_here
@@ -180,8 +176,7 @@ class _Drive:
         goes_on = self.state.workflow is not None and self.state.next_seq > 1  # no one knows a run that is new
         if self.state.asked or goes_on or self._has_parent:
             # What was said while no one drove the run; first of all, or it would wait again, or begin in vain.
-            rows, self.rows = self.rows, ()
-            await self._read([*rows, *await self.held.unread()])
+            await self._read(await self.held.unread())
         inbox = self._receive()
         try:
             while True:
@@ -372,11 +367,7 @@ class _Drive:
             self.record(lane, bodies)
 
     def _receive(self) -> InboxFuture:
-        rows, self.rows = self.rows, ()
-        received: InboxFuture = asyncio.get_running_loop().create_future() if rows else self.held.receive()
-        if rows:
-            received.set_result(rows)
-        inbox = self.in_flight.watch(received)
+        inbox = self.in_flight.watch(self.held.receive())
         inbox.add_done_callback(self._interrupt)
         return inbox
 
