@@ -13,8 +13,7 @@ from agent_fabric.domain.runs.effects import Effects, NotedCall
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.tools.findings import ProofKind, TestCount
 from agent_fabric.interfaces.cli.runs.result_lines import evidence_lines
-from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_object
-from agent_fabric.interfaces.http.a2a.standing import told_as
+from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_object, told_as
 from agent_fabric.interfaces.http.openai.answers import Told, marked_answer
 from agent_fabric.interfaces.mcp.views import ended
 from agent_fabric.wire.results import result_object

@@ -23,78 +23,37 @@ from agent_fabric.interfaces.http.openai.error_shape import PREFIX, openai_error
 PROBLEM_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
 
-STATUSES: Mapping[str, int] = {
-    "unauthenticated": 401,
-    "forbidden": 403,
-    "too_many_requests": 429,
-    "idempotency_mismatch": 422,
-    "idempotency_not_kept": 409,
-    "account_not_found": 404,
-    "name_taken": 409,
-    "last_admin": 409,
-    "config_invalid": 422,
-    "model_not_found": 404,
-    "pack_unknown": 404,
-    "pack_broken": 500,
-    "definition_not_found": 404,
-    "definition_invalid": 422,
-    "agent_invalid": 422,
-    "workflow_invalid": 422,
-    "inputs_invalid": 422,
-    "secret_not_found": 404,
-    "run_not_found": 404,
-    "worker_not_found": 404,
-    "run_file_not_found": 404,
-    "run_files_withheld": 409,
-    "folder_linked": 409,
-    "run_held": 409,
-    "run_settled": 409,
-    "run_unsettled": 409,
-    "run_undrivable": 409,
-    "run_key_missing": 409,
-    "memory_not_found": 404,
-    "fact_refused": 422,
-    "fact_settled": 409,
-    "document_unreadable": 422,
-    "approval_not_found": 404,
-    "approval_settled": 409,
-    "approval_refused": 422,
-    "driver_conflict": 409,
-    "lease_lost": 409,
-    "log_went_back": 409,
-    "folder_held": 409,
-    "session_not_found": 404,
-    "session_moved": 409,
-    "message_not_found": 404,
-    "message_sent": 409,
-    "schedule_not_found": 404,
-    "dead_letter_not_found": 404,
-    "dead_letter_settled": 409,
-    "pairing_not_found": 404,
-    "channel_not_found": 404,
-    "eval_not_found": 404,
-    "eval_held": 409,
-    "eval_invalid": 422,
-    "interrupted": 503,
-    "server_busy": 503,
-    "server_stopping": 503,
-    "store_unavailable": 503,
-    "disk_full": 507,
-    "extra_missing": 501,
-    "tool_server_unavailable": 502,
-    "node_not_found": 404,
-    "node_unavailable": 409,
-    "node_blocked": 403,
-    "model_unreachable": 502,
-    "model_busy": 503,
-    "model_refused": 502,
-    "context_exceeded": 502,
-    "model_timed_out": 504,
-    "model_answer_unusable": 502,
-    "offline": 502,
-    "weights_unavailable": 503,
-    "model_error": 502,
+_CODES_BY_STATUS: Mapping[int, str] = {
+    401: "unauthenticated",
+    403: "forbidden node_blocked",
+    404: """
+        account_not_found model_not_found pack_unknown definition_not_found secret_not_found run_not_found
+        worker_not_found run_file_not_found memory_not_found approval_not_found session_not_found
+        message_not_found schedule_not_found dead_letter_not_found pairing_not_found channel_not_found
+        eval_not_found node_not_found
+    """,
+    409: """
+        idempotency_not_kept name_taken last_admin run_files_withheld folder_linked run_held run_settled
+        run_unsettled run_undrivable run_key_missing fact_settled approval_settled driver_conflict lease_lost
+        log_went_back folder_held session_moved message_sent dead_letter_settled eval_held node_unavailable
+    """,
+    422: """
+        idempotency_mismatch config_invalid definition_invalid agent_invalid workflow_invalid inputs_invalid
+        fact_refused document_unreadable approval_refused eval_invalid
+    """,
+    429: "too_many_requests",
+    500: "pack_broken",
+    501: "extra_missing",
+    502: """
+        tool_server_unavailable model_unreachable model_refused context_exceeded model_answer_unusable offline
+        model_error
+    """,
+    503: "interrupted server_busy server_stopping store_unavailable model_busy weights_unavailable",
+    504: "model_timed_out",
+    507: "disk_full",
 }
+
+STATUSES: Mapping[str, int] = {code: status for status, codes in _CODES_BY_STATUS.items() for code in codes.split()}
 """Status of each error; one that is not listed is ours: 500."""
 
 CODES: Mapping[int, str] = {

@@ -10,31 +10,28 @@ from agent_fabric.domain.evidence.proofs import NO_PROOF
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
-from agent_fabric.interfaces.http.a2a.calls import Method, body_in, call_in, id_in
-from agent_fabric.interfaces.http.a2a.card import card
-from agent_fabric.interfaces.http.a2a.error_shape import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    REFUSED,
-    TASK_NOT_FOUND,
-    VERSION_NOT_SUPPORTED,
-    RpcError,
-    code_for,
-    problem_answer,
-    status_for,
+from agent_fabric.interfaces.http.a2a.calls import (
+    Method,
+    Reply,
+    Sending,
+    body_in,
+    call_in,
+    checked_text,
+    id_in,
+    reply_in,
+    says_go_on,
+    whole_numbers,
 )
+from agent_fabric.interfaces.http.a2a.error_shape import Code, RpcError, code_for, problem_answer, status_for
 from agent_fabric.interfaces.http.a2a.objects import (
     Shown,
     artifact_update,
     status_update,
     statuses_in,
     task_object,
+    told_as,
 )
-from agent_fabric.interfaces.http.a2a.params import Sending, checked_text, whole_numbers
-from agent_fabric.interfaces.http.a2a.replies import Reply, reply_in, says_go_on
-from agent_fabric.interfaces.http.a2a.standing import told_as
+from agent_fabric.interfaces.http.a2a.routes import card
 from agent_fabric.interfaces.http.openai.answers import Told
 from agent_fabric.interfaces.http.openai.models import Offered
 
@@ -144,7 +141,7 @@ def test_an_answer_is_read_from_plain_words_or_data(text: str, data: Any, reply:
 def test_what_is_not_clear_is_no_agreement(text: str, data: Any) -> None:
     with pytest.raises(RpcError) as refused:
         reply_in(text, data)
-    assert refused.value.code == INVALID_PARAMS
+    assert refused.value.code == Code.INVALID_PARAMS
 
 
 def test_an_interrupted_run_goes_on_only_when_told_so() -> None:
@@ -157,13 +154,13 @@ def test_another_version_of_the_protocol_is_refused(version: str) -> None:
     assert call_in({"jsonrpc": "2.0", "id": "x", "method": "SendMessage"}, "1.0") == ("x", Method.SEND, {})
     with pytest.raises(RpcError) as refused:
         call_in({"jsonrpc": "2.0", "id": 1, "method": "SendMessage"}, version)
-    assert refused.value.code == VERSION_NOT_SUPPORTED
+    assert refused.value.code == Code.VERSION_NOT_SUPPORTED
 
 
 def test_a_call_of_version_0_3_is_told_what_there_is() -> None:
     with pytest.raises(RpcError) as refused:
         call_in({"jsonrpc": "2.0", "id": 1, "method": "message/send"})
-    assert refused.value.code == METHOD_NOT_FOUND
+    assert refused.value.code == Code.METHOD_NOT_FOUND
     assert refused.value.hint.startswith("A2A 1.0 has: SendMessage, ")
 
 
@@ -194,14 +191,14 @@ def test_a_caller_may_say_that_it_does_not_wait() -> None:
 @pytest.mark.parametrize(
     ("status", "code", "number", "http"),
     [
-        (404, "run_not_found", TASK_NOT_FOUND, 200),
-        (404, "model_not_found", INVALID_PARAMS, 200),
-        (422, "inputs_invalid", INVALID_PARAMS, 200),
-        (403, "forbidden", REFUSED, 403),
-        (429, "too_many_requests", REFUSED, 429),
-        (409, "run_held", REFUSED, 409),
-        (413, "body_too_large", INVALID_REQUEST, 200),
-        (503, "server_busy", INTERNAL_ERROR, 503),
+        (404, "run_not_found", Code.TASK_NOT_FOUND, 200),
+        (404, "model_not_found", Code.INVALID_PARAMS, 200),
+        (422, "inputs_invalid", Code.INVALID_PARAMS, 200),
+        (403, "forbidden", Code.REFUSED, 403),
+        (429, "too_many_requests", Code.REFUSED, 429),
+        (409, "run_held", Code.REFUSED, 409),
+        (413, "body_too_large", Code.INVALID_REQUEST, 200),
+        (503, "server_busy", Code.INTERNAL_ERROR, 503),
     ],
 )
 def test_each_problem_has_a_number_and_only_circumstances_have_a_status(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Any
 
 from starlette.responses import Response
@@ -9,36 +10,26 @@ from starlette.responses import Response
 PATH = "/a2a"
 """Here, everything speaks JSON-RPC, also what goes wrong."""
 
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
-TASK_NOT_FOUND = -32001
-TASK_NOT_CANCELABLE = -32002
-PUSH_NOT_SUPPORTED = -32003
-UNSUPPORTED_OPERATION = -32004
-CONTENT_TYPE_NOT_SUPPORTED = -32005
-NO_EXTENDED_CARD = -32007
-VERSION_NOT_SUPPORTED = -32009
-REFUSED = -32000
-"""Not now, or not for you: the HTTP status says which."""
 
-_REASONS: Mapping[int, str] = {
-    PARSE_ERROR: "PARSE_ERROR",
-    INVALID_REQUEST: "INVALID_REQUEST",
-    METHOD_NOT_FOUND: "METHOD_NOT_FOUND",
-    INVALID_PARAMS: "INVALID_PARAMS",
-    INTERNAL_ERROR: "INTERNAL_ERROR",
-    TASK_NOT_FOUND: "TASK_NOT_FOUND",
-    TASK_NOT_CANCELABLE: "TASK_NOT_CANCELABLE",
-    PUSH_NOT_SUPPORTED: "PUSH_NOTIFICATION_NOT_SUPPORTED",
-    UNSUPPORTED_OPERATION: "UNSUPPORTED_OPERATION",
-    CONTENT_TYPE_NOT_SUPPORTED: "CONTENT_TYPE_NOT_SUPPORTED",
-    NO_EXTENDED_CARD: "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
-    VERSION_NOT_SUPPORTED: "VERSION_NOT_SUPPORTED",
-    REFUSED: "REFUSED",
-}
+class Code(IntEnum):
+    """Numbers of errors; their names are the protocol's reasons."""
+
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+    TASK_NOT_FOUND = -32001
+    TASK_NOT_CANCELABLE = -32002
+    PUSH_NOTIFICATION_NOT_SUPPORTED = -32003
+    UNSUPPORTED_OPERATION = -32004
+    CONTENT_TYPE_NOT_SUPPORTED = -32005
+    EXTENDED_AGENT_CARD_NOT_CONFIGURED = -32007
+    VERSION_NOT_SUPPORTED = -32009
+    REFUSED = -32000
+    """Not now, or not for you: the HTTP status says which."""
+
+
 _ABOUT_THE_PARAMS = frozenset({404, 422})
 _ABOUT_THE_CALLER = frozenset({401, 403, 409, 429})
 
@@ -49,22 +40,22 @@ RpcId = str | int | None
 class RpcError(Exception):
     """A call that cannot be answered, in the protocol's own terms."""
 
-    def __init__(self, code: int, message: str, *, hint: str = "") -> None:
+    def __init__(self, code: Code, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
 
 
-def error_answer(rpc_id: RpcId, code: int, message: str, more: Mapping[str, str] | None = None) -> dict[str, Any]:
+def error_answer(rpc_id: RpcId, code: Code, message: str, more: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the answer to a call that failed; `more` is for programs."""
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": _REASONS.get(code, "INTERNAL_ERROR"),
+        "reason": code.name,
         "domain": "a2a-protocol.org",
         "metadata": {name: value for name, value in (more or {}).items() if value},
     }
-    return {"jsonrpc": "2.0", "id": rpc_id, "error": {"code": code, "message": message, "data": [info]}}
+    return {"jsonrpc": "2.0", "id": rpc_id, "error": {"code": code.value, "message": message, "data": [info]}}
 
 
 def refused_call(rpc_id: RpcId, error: RpcError) -> dict[str, Any]:
@@ -84,16 +75,16 @@ def refused_request(problem: Mapping[str, Any], headers: Mapping[str, str] | Non
     return Response(json.dumps(problem_answer(problem)), problem["status"], headers, media_type="application/json")
 
 
-def code_for(problem: Mapping[str, Any]) -> int:
+def code_for(problem: Mapping[str, Any]) -> Code:
     """Return the number of a problem of ours."""
     status = problem["status"]
     if problem["code"] == "run_not_found":
-        return TASK_NOT_FOUND
+        return Code.TASK_NOT_FOUND
     if status >= 500:
-        return INTERNAL_ERROR
+        return Code.INTERNAL_ERROR
     if status in _ABOUT_THE_PARAMS:
-        return INVALID_PARAMS
-    return REFUSED if status in _ABOUT_THE_CALLER else INVALID_REQUEST
+        return Code.INVALID_PARAMS
+    return Code.REFUSED if status in _ABOUT_THE_CALLER else Code.INVALID_REQUEST
 
 
 def status_for(problem: Mapping[str, Any]) -> int:
@@ -102,7 +93,7 @@ def status_for(problem: Mapping[str, Any]) -> int:
     What is wrong with the call itself is JSON-RPC's business: 200. Whether a caller may, and may now, is HTTP's, so
     that proxies see it, and clients know when to ask again.
     """
-    return int(problem["status"]) if code_for(problem) in (REFUSED, INTERNAL_ERROR) else 200
+    return int(problem["status"]) if code_for(problem) in (Code.REFUSED, Code.INTERNAL_ERROR) else 200
 
 
 def sentences(detail: str, hint: str) -> str:

@@ -16,15 +16,9 @@ from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.http.a2a.error_shape import (
-    INVALID_PARAMS,
-    PUSH_NOT_SUPPORTED,
-    UNSUPPORTED_OPERATION,
-    RpcError,
-)
-from agent_fabric.interfaces.http.a2a.params import Sending, checked_text
-from agent_fabric.interfaces.http.a2a.replies import Reply, reply_in, says_go_on
-from agent_fabric.interfaces.http.a2a.standing import context_of
+from agent_fabric.interfaces.http.a2a.calls import Reply, Sending, checked_text, reply_in, says_go_on
+from agent_fabric.interfaces.http.a2a.error_shape import Code, RpcError
+from agent_fabric.interfaces.http.a2a.objects import context_of
 from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_answers, who_asks
 from agent_fabric.interfaces.http.openai.answers import describe_result, is_told_whole
@@ -86,7 +80,7 @@ class Contexts:
 def no_push() -> RpcError:
     """Return why there are no push notifications."""
     hint = "Follow them with SubscribeToTask, or ask with GetTask."
-    return RpcError(PUSH_NOT_SUPPORTED, "Tasks are not announced to other addresses here", hint=hint)
+    return RpcError(Code.PUSH_NOTIFICATION_NOT_SUPPORTED, "Tasks are not announced to other addresses here", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +102,7 @@ class Messages:
         if sending.options.push is not None:
             raise no_push()
         if sending.message.role == "ROLE_AGENT":
-            raise RpcError(INVALID_PARAMS, "message.role: a message to an agent is of the role ROLE_USER")
+            raise RpcError(Code.INVALID_PARAMS, "message.role: a message to an agent is of the role ROLE_USER")
         text = checked_text(sending.message)
         if sending.message.task_id:
             return await self._go_on(request, sending, text)
@@ -145,7 +139,7 @@ class Messages:
             return None
         if view.task.requested_by not in ("", principal.name):
             raise RpcError(
-                INVALID_PARAMS,
+                Code.INVALID_PARAMS,
                 "contextId: this conversation belongs to another user",
                 hint="Leave it out to begin one of your own, or choose another.",
             )
@@ -164,7 +158,9 @@ class Messages:
         view = await self.tasks.find(message.task_id, by=who_asks(request))
         run_id, model = view.result.run_id, model_of(view.task)
         if message.context_id not in ("", context_of(run_id, view.task)):
-            raise RpcError(INVALID_PARAMS, "contextId: the task belongs to another conversation", hint="Leave it out.")
+            raise RpcError(
+                Code.INVALID_PARAMS, "contextId: the task belongs to another conversation", hint="Leave it out."
+            )
         match view.result.status:
             case RunStatus.WAITING:
                 must_be_allowed(who_asks(request), Scope.APPROVALS)
@@ -174,13 +170,13 @@ class Messages:
                 started = await resume_for(self.fabric, request, run_id)
                 return Job(self.fabric, request, model, view.task, started, is_followed=True)
             case RunStatus.INTERRUPTED:
-                raise RpcError(UNSUPPORTED_OPERATION, "This task was interrupted", hint="Say: resume")
+                raise RpcError(Code.UNSUPPORTED_OPERATION, "This task was interrupted", hint="Say: resume")
             case RunStatus.RUNNING:
                 hint = "Wait until it has ended, or end it with CancelTask."
-                raise RpcError(UNSUPPORTED_OPERATION, "This task is at work, and takes no messages", hint=hint)
+                raise RpcError(Code.UNSUPPORTED_OPERATION, "This task is at work, and takes no messages", hint=hint)
             case _:
                 hint = "To continue the conversation, send the message with its contextId, and without a taskId."
-                raise RpcError(UNSUPPORTED_OPERATION, "This task has ended", hint=hint)
+                raise RpcError(Code.UNSUPPORTED_OPERATION, "This task has ended", hint=hint)
 
     async def _answer(self, request: Request, view: RunView, reply: Reply) -> Job:
         """Answer what a run asks, and continue it."""
@@ -190,7 +186,7 @@ class Messages:
         by = await who_answers(request)
         if reply.decision is Decision.APPROVE and args is None and not reply.binding and not is_told_whole(card):
             raise RpcError(
-                INVALID_PARAMS,
+                Code.INVALID_PARAMS,
                 "The message did not show all of this call, so words cannot approve it",
                 hint=f'All of it is in the data of the question. Give data: {{"approval": "{card.approval_id}", '
                 f'"decision": "approve", "binding": "{short_hash(card.binding)}"}}',
@@ -215,11 +211,11 @@ class Messages:
             RpcError: there is none, or it is not clear which one is meant.
         """
         if not approvals:
-            raise RpcError(UNSUPPORTED_OPERATION, "This task waits, but not for a person", hint="See its status.")
+            raise RpcError(Code.UNSUPPORTED_OPERATION, "This task waits, but not for a person", hint="See its status.")
         chosen = [each for each in approvals if each == reply.approval] if reply.approval else list(approvals)
         if len(chosen) != 1:
             raise RpcError(
-                INVALID_PARAMS,
+                Code.INVALID_PARAMS,
                 "It is not clear which question is answered",
                 hint=f'Give data: {{"approval": ID, "decision": "approve"}}, with one of: {", ".join(approvals)}',
             )

@@ -1,8 +1,8 @@
-"""The doors that other agents know: a card that says what we can do, and one address for all calls (A2A, JSON-RPC)."""
+"""A2A: a card that says what this server can do, and one address for all calls (JSON-RPC)."""
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -10,15 +10,27 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from starlette.responses import Response
 
+from agent_fabric import __version__
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.http.a2a.calls import VERSION_HEADER, Call, Method, body_in, call_in, id_in
-from agent_fabric.interfaces.http.a2a.card import CARD_PATH, card
+from agent_fabric.interfaces.http.a2a.calls import (
+    VERSION,
+    VERSION_HEADER,
+    Call,
+    Listing,
+    Method,
+    OneTask,
+    Sending,
+    body_in,
+    call_in,
+    id_in,
+    wrong_params,
+)
 from agent_fabric.interfaces.http.a2a.error_shape import (
-    NO_EXTENDED_CARD,
     PATH,
+    Code,
     RpcError,
     RpcId,
     problem_answer,
@@ -27,16 +39,22 @@ from agent_fabric.interfaces.http.a2a.error_shape import (
     status_for,
 )
 from agent_fabric.interfaces.http.a2a.messages import Contexts, Messages, no_push
-from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_update, status_update, task_object
-from agent_fabric.interfaces.http.a2a.params import Listing, OneTask, Sending, wrong_params
-from agent_fabric.interfaces.http.a2a.standing import opening, standing, told_as
+from agent_fabric.interfaces.http.a2a.objects import (
+    Shown,
+    artifact_update,
+    opening,
+    standing,
+    status_update,
+    task_object,
+    told_as,
+)
 from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError, problem
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.answers import Told
 from agent_fabric.interfaces.http.openai.job import Job
-from agent_fabric.interfaces.http.openai.models import Models
+from agent_fabric.interfaces.http.openai.models import AGENT, CHOOSES, PACK, WORKFLOW, Models, Offered
 from agent_fabric.interfaces.http.openai.stream import AnswerStream
 from agent_fabric.interfaces.http.routing import HIDDEN, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
@@ -109,7 +127,9 @@ class _Answers:
             case Method.PUSH:
                 raise no_push()
             case Method.CARD:
-                raise RpcError(NO_EXTENDED_CARD, "There is one card for all", hint=f"GET {CARD_PATH}")
+                raise RpcError(
+                    Code.EXTENDED_AGENT_CARD_NOT_CONFIGURED, "There is one card for all", hint=f"GET {CARD_PATH}"
+                )
 
     async def _send(self, request: Request, call: Call) -> Response:
         sending = _checked(Sending, call)
@@ -184,3 +204,42 @@ class TaskVoice:
 
 def _data(value: Mapping[str, Any]) -> bytes:
     return b"data: %s\n\n" % dump_json(value).strip()
+
+
+CARD_PATH = "/.well-known/agent-card.json"
+_TEXT, _JSON = "text/plain", "application/json"
+_KINDS: Mapping[str, str] = {PACK: "pack", AGENT: "agent", WORKFLOW: "workflow"}
+_SCHEMES: Mapping[str, Any] = {
+    "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer", "description": "A token, or an API key."}},
+    "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-API-Key", "description": "An API key."}},
+}
+
+
+def card(base_url: str, offered: Iterable[Offered]) -> dict[str, Any]:
+    """Return the card of a server that is called at a URL, with a skill for each who does tasks."""
+    return {
+        "name": "agent-fabric",
+        "description": "Specialists, agents and workflows that do tasks: durably, with tools, and with proof.",
+        "version": __version__,
+        "supportedInterfaces": [{"url": f"{base_url}{PATH}", "protocolBinding": "JSONRPC", "protocolVersion": VERSION}],
+        "capabilities": {"streaming": True, "pushNotifications": False, "extendedAgentCard": False},
+        "defaultInputModes": [_TEXT, _JSON],
+        "defaultOutputModes": [_TEXT, _JSON],
+        "securitySchemes": {name: dict(scheme) for name, scheme in _SCHEMES.items()},
+        "securityRequirements": [{"schemes": {name: {"list": []}}} for name in _SCHEMES],
+        "skills": [skill(each) for each in offered],
+    }
+
+
+def skill(offered: Offered) -> dict[str, Any]:
+    """Return a pack, an agent or a workflow as a skill."""
+    if offered.id == CHOOSES:
+        return {"id": CHOOSES, "name": CHOOSES, "description": offered.description, "tags": ["recruitment"]}
+    prefix = next(each for each in _KINDS if offered.id.startswith(each))
+    name = offered.id.removeprefix(prefix)
+    return {
+        "id": offered.id,
+        "name": name,
+        "description": offered.description or f"The {_KINDS[prefix]} {name}.",
+        "tags": [_KINDS[prefix]],
+    }

@@ -13,15 +13,9 @@ from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.http.a2a.error_shape import (
-    INVALID_PARAMS,
-    TASK_NOT_CANCELABLE,
-    UNSUPPORTED_OPERATION,
-    RpcError,
-)
-from agent_fabric.interfaces.http.a2a.objects import Shown, statuses_in, task_object
-from agent_fabric.interfaces.http.a2a.params import PAGE, Listing
-from agent_fabric.interfaces.http.a2a.standing import listed, standing
+from agent_fabric.interfaces.http.a2a.calls import PAGE, Listing
+from agent_fabric.interfaces.http.a2a.error_shape import Code, RpcError
+from agent_fabric.interfaces.http.a2a.objects import Shown, listed, standing, statuses_in, task_object
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_asks
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.models import model_of, right_for
@@ -55,7 +49,7 @@ class Tasks:
         """
         view = await self.find(task_id, by=who_asks(request))
         if view.result.status.settled:
-            raise RpcError(UNSUPPORTED_OPERATION, "This task has ended", hint="GetTask shows what came of it.")
+            raise RpcError(Code.UNSUPPORTED_OPERATION, "This task has ended", hint="GetTask shows what came of it.")
         started = self.fabric.dispatch.find(view.result.run_id) or view.result
         return Job(self.fabric, request, model_of(view.task), view.task, started, is_followed=True)
 
@@ -76,7 +70,7 @@ class Tasks:
                 result = await self.fabric.cancel_run(run_id, by=principal.name, reason="")
             if result.status is RunStatus.CANCELLED:
                 return await standing(self.fabric, run_id, result)
-        raise RpcError(TASK_NOT_CANCELABLE, f"This task has ended: {result.status.value}")
+        raise RpcError(Code.TASK_NOT_CANCELABLE, f"This task has ended: {result.status.value}")
 
     async def page(self, wanted: Listing, *, by: Principal) -> dict[str, Any]:
         """Return some of the tasks that a caller may see, the newest first.
@@ -86,7 +80,7 @@ class Tasks:
         """
         statuses = statuses_in(wanted.status) if wanted.status else None
         if wanted.status and statuses is None:
-            raise RpcError(INVALID_PARAMS, f"status: there is no state {wanted.status!r}")
+            raise RpcError(Code.INVALID_PARAMS, f"status: there is no state {wanted.status!r}")
         size, after = wanted.page_size or PAGE, _time_in(wanted.after)
         if statuses == ():
             return {"tasks": [], "nextPageToken": "", "pageSize": size, "totalSize": 0}
@@ -126,4 +120,6 @@ def _time_in(text: str) -> float:
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
-        raise RpcError(INVALID_PARAMS, "statusTimestampAfter: this is no time, such as 2026-01-31T12:00:00Z") from None
+        raise RpcError(
+            Code.INVALID_PARAMS, "statusTimestampAfter: this is no time, such as 2026-01-31T12:00:00Z"
+        ) from None
