@@ -5,6 +5,7 @@ from typing import Final, TypeVar
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from starlette.types import Message, Receive
 
 Body = TypeVar("Body", bound=BaseModel)
 WHOLE: Final = BeforeValidator(
@@ -43,3 +44,13 @@ def refused(problem: ValidationError) -> RequestValidationError:
         return RequestValidationError([{"type": "too_many_problems", "loc": ("body",), "msg": f"{count:,} problems"}])
     errors = problem.errors(include_url=False, include_context=False, include_input=False)
     return RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in errors])
+
+
+def replay_body(body: bytes, receive: Receive) -> Receive:
+    """Let a body be received that has been read already."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return received

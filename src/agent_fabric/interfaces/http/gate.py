@@ -19,6 +19,7 @@ from agent_fabric.domain.fleet.protocol import SOCKET_PATH as NODE_SOCKET
 from agent_fabric.domain.identity.principals import RUN_HEADER, UNKNOWN_RUN, Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.http.addresses import Addresses
+from agent_fabric.interfaces.http.bodies import replay_body
 from agent_fabric.interfaces.http.errors import problem as answer
 from agent_fabric.interfaces.http.errors import refusal, shaped
 
@@ -69,6 +70,10 @@ MISSING = "Missing authentication credentials"
 PAGE_HEADER = "X-Fabric-Page"
 """Carries the page token: the second half of a login in the browser, beside its cookie."""
 _PAGE_HEADER = PAGE_HEADER.lower().encode()
+_LOOKED_AT = (
+    *(b"host", b"origin", b"content-type", b"content-length", b"transfer-encoding"),
+    *(b"authorization", b"x-api-key", b"cookie", _PAGE_HEADER, _RUN_HEADER),
+)
 _HOW = "Send `Authorization: Bearer TOKEN` or `X-API-Key: KEY`. On the server itself, .fabric/token has one."
 
 
@@ -192,7 +197,8 @@ class Gate:
             try:
                 user = scope["state"].get("user")
                 async with asyncio.timeout(ANONYMOUS_BODY_TIMEOUT_S if user is None else BODY_S):
-                    return _again(await self._held.read(receive, most, "" if user is None else user.id), receive)
+                    body = await self._held.read(receive, most, "" if user is None else user.id)
+                return replay_body(body, receive)
             except ClientDisconnect:
                 return None
             except TimeoutError:
@@ -217,7 +223,7 @@ class Gate:
         if asked.page_tokens:
             principal = await self._authenticate_page(asked.page_cookies, asked.page_token, from_here=from_here)
         else:
-            principal = await self._authenticate(asked.credential, is_key=asked.is_key, from_here=from_here)
+            principal = await self._authenticate(asked.credential, is_key=bool(asked.keys), from_here=from_here)
         return principal.acting_for(asked.run) if asked.run else principal
 
     async def _still_may(self, asked: "_Asked", state: Mapping[str, Any], *, from_here: bool) -> bool:
@@ -287,42 +293,17 @@ class _NoLonger(Exception):
 class _Asked:
     """What the headers of a request say that concerns us."""
 
-    __slots__ = (
-        "authorizations", "cookies", "hosts", "keys", "length", "media_types", "origins", "page_tokens", "run"
-    )  # fmt: skip
-
     def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        self.hosts: list[bytes] = []
-        self.origins: list[bytes] = []
-        self.media_types: list[bytes] = []
-        self.authorizations: list[bytes] = []
-        self.keys: list[bytes] = []
-        self.cookies: list[bytes] = []
-        self.page_tokens: list[bytes] = []
-        self.run = ""
-        """The run on whose behalf the request is made. It only narrows what the caller may."""
-        lengths, chunked = set[bytes](), False
+        found: dict[bytes, list[bytes]] = {name: [] for name in _LOOKED_AT}
         for name, value in headers:
-            if name == b"host":
-                self.hosts.append(value)
-            elif name == b"authorization":
-                self.authorizations.append(value)
-            elif name == b"x-api-key":
-                self.keys.append(value)
-            elif name == _RUN_HEADER:
-                self.run = value.decode("latin-1")[:MAX_RUN_CHARS].strip() or UNKNOWN_RUN
-            elif name == b"cookie":
-                self.cookies.append(value)
-            elif name == _PAGE_HEADER:
-                self.page_tokens.append(value)
-            elif name == b"origin":
-                self.origins.append(value)
-            elif name == b"content-type":
-                self.media_types.append(value)
-            elif name == b"content-length":
-                lengths.add(value)
-            elif name == b"transfer-encoding":
-                chunked = True
+            if name in found:
+                found[name].append(value)
+        self.hosts, self.origins, self.media_types = found[b"host"], found[b"origin"], found[b"content-type"]
+        self.authorizations, self.keys, self.cookies = found[b"authorization"], found[b"x-api-key"], found[b"cookie"]
+        self.page_tokens, runs = found[_PAGE_HEADER], found[_RUN_HEADER]
+        self.run = (runs[-1].decode("latin-1")[:MAX_RUN_CHARS].strip() or UNKNOWN_RUN) if runs else ""
+        """The run on whose behalf the request is made. It only narrows what the caller may."""
+        lengths, chunked = set(found[b"content-length"]), bool(found[b"transfer-encoding"])
         length = lengths.pop() if len(lengths) == 1 else b"" if lengths or chunked else b"0"
         self.length = int(length) if length.isdigit() and not chunked else None
         """Bytes of the body; None: unknown until it has ended. Chunks override a stated length, whatever the order."""
@@ -342,11 +323,6 @@ class _Asked:
         if len(self.page_tokens) + len(self.keys) + len(self.authorizations) > 1:
             raise Unauthenticated("More than one credential was sent", hint=_HOW)
         return self.page_tokens[0].decode("latin-1")
-
-    @property
-    def is_key(self) -> bool:
-        """Whether the credential came as an API key."""
-        return bool(self.keys)
 
     @property
     def credential(self) -> str:
@@ -461,20 +437,6 @@ class _TooLarge(Exception):
         super().__init__()
         self.more = more
         """Whether there is still something to be read."""
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Let a body be received that has been read already."""
-    given = False
-
-    async def received() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return received
 
 
 async def _refuse(refused: Response, receive: Receive, send: Send, *, more: bool) -> None:

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_fabric.application.ports.idempotency import Claim, IdempotencyStore, KeptAnswer
 from agent_fabric.domain.errors import FabricError, RepeatMismatch, RepeatNotKept
 from agent_fabric.domain.identity.principals import Principal
+from agent_fabric.interfaces.http.bodies import replay_body
 from agent_fabric.interfaces.http.errors import problem, refusal
 
 HEADER: Final = b"idempotency-key"
@@ -74,24 +75,22 @@ class Idempotency:
             hint = "Choose one of 1 to 255 visible ASCII characters, such as a new UUID for each request."
             await refusal(400, "The Idempotency-Key cannot be used", hint=hint)(scope, receive, send)
             return
-        body = await _whole(receive)
-        place = principal.id, keys[0].decode("ascii")
+        body = (await receive()).get("body", b"")  # all of it: the gate has read it
+        place, request = (principal.id, keys[0].decode("ascii")), self._hashed(_digest(principal, scope, body))
         try:
-            response = await self._answer(
-                place, self._hashed(_digest(principal, scope, body)), _Again(body, receive), scope, send
-            )
+            response = await self._answer(place, request, body, scope, receive, send)
         except FabricError as refused:
             response = problem(refused)
         if response is not None:
             await response(scope, receive, send)
 
     async def _answer(
-        self, place: tuple[str, str], request: bytes, receive: "_Again", scope: Scope, send: Send
+        self, place: tuple[str, str], request: bytes, body: bytes, scope: Scope, receive: Receive, send: Send
     ) -> Response | None:
         """Return the answer; None if it has been sent already, or the client has gone."""
         while (first := self._under_way.get(place)) is not None:
             _require_same(same=first.request == request)
-            if not await _done(first, receive.later):
+            if not await _done(first, receive):
                 return None
             answer = first.answer.result()
             if answer is not None:
@@ -103,13 +102,13 @@ class Idempotency:
             if claim.answer is not None:
                 mine.answer.set_result(claim.answer)
                 return _replay(claim.answer)
-            await self._carry_out(place, mine, claim, scope, receive, send)
+            await self._carry_out(place, mine, claim, scope, replay_body(body, receive), send)
         finally:
             self._let_go(place, mine)
         return None
 
     async def _carry_out(
-        self, place: tuple[str, str], mine: _UnderWay, claim: Claim, scope: Scope, receive: "_Again", send: Send
+        self, place: tuple[str, str], mine: _UnderWay, claim: Claim, scope: Scope, receive: Receive, send: Send
     ) -> None:
         state = scope["state"]
         state["run_id"], state["is_repeat"] = claim.run_id, not claim.is_new
@@ -190,30 +189,6 @@ class _Keeper:
             status, headers, body = instead.status_code, instead.raw_headers[1:], bytes(instead.body)
         shown = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
         await self._keep(KeptAnswer(status, shown, body))
-
-
-class _Again:
-    """Lets a body be received that has been read already."""
-
-    def __init__(self, body: bytes, later: Receive) -> None:
-        self._body: bytes | None = body
-        self.later = later
-
-    async def __call__(self) -> Message:
-        if self._body is None:
-            return await self.later()
-        body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}
-
-
-async def _whole(receive: Receive) -> bytes:
-    """Return the body, which the gate has measured."""
-    pieces, more = list[bytes](), True
-    while more:
-        message = await receive()
-        pieces.append(message.get("body", b""))
-        more = message.get("more_body", False)
-    return b"".join(pieces)
 
 
 async def _done(first: _UnderWay, receive: Receive) -> bool:

@@ -18,6 +18,7 @@ from agent_fabric.domain.errors import TooManyRequests
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.http.addresses import Addresses
+from agent_fabric.interfaces.http.bodies import replay_body
 from agent_fabric.interfaces.http.errors import problem
 from agent_fabric.interfaces.http.gate import PAGE_LOGIN, PUBLIC_PATHS, PUBLIC_PREFIXES, canonical, is_signed_path
 from agent_fabric.wire.json_codec import load_json
@@ -111,8 +112,8 @@ class Limiting:
             return
         shows_code = False
         if scope["path"] == PAGE_LOGIN:
-            wish = await receive()  # all of it: the gate has read it
-            shows_code, receive = _shows_code(wish.get("body", b"")), _once_more(wish, receive)
+            body = (await receive()).get("body", b"")  # all of it: the gate has read it
+            shows_code, receive = _shows_code(body), replay_body(body, receive)
         key = f"{'code' if shows_code else 'login'} {self._addresses.source(scope)}"
         standing = await self._limits.strangers.hit(key, rate)
         if not standing.allowed:
@@ -208,16 +209,6 @@ def _shows_code(body: bytes) -> bool:
     except ValueError:
         return False
     return isinstance(wish, dict) and bool(wish.get("code"))
-
-
-def _once_more(message: Message, receive: Receive) -> Receive:
-    """Let a message be received again."""
-    waiting = [message]
-
-    async def received() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return received
 
 
 def _group_of(method: str) -> str:
