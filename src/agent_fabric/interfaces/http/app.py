@@ -26,11 +26,9 @@ from agent_fabric.interfaces.http.chat.sessions import add_sessions
 from agent_fabric.interfaces.http.chat.turns import add_turns
 from agent_fabric.interfaces.http.cluster.cluster import add_cluster
 from agent_fabric.interfaces.http.evals.evals import add_evals
+from agent_fabric.interfaces.http.fleet.node_commands import add_node_commands
 from agent_fabric.interfaces.http.fleet.node_execution import add_node_execution
-from agent_fabric.interfaces.http.fleet.node_files import add_node_files
-from agent_fabric.interfaces.http.fleet.node_signatures import add_node_signatures
 from agent_fabric.interfaces.http.fleet.node_socket import add_node_socket
-from agent_fabric.interfaces.http.fleet.node_terminals import add_node_terminals
 from agent_fabric.interfaces.http.fleet.nodes import add_nodes
 from agent_fabric.interfaces.http.fleet.plans import add_fleet_plans
 from agent_fabric.interfaces.http.gate import Gate
@@ -137,9 +135,7 @@ def create_app(
     add_settings(routes.tagged("settings"), fabric)
     add_nodes(routes.tagged("nodes"), fabric, own_url=own_url)
     add_node_execution(routes.tagged("nodes"), fabric)
-    add_node_files(routes.tagged("nodes"), fabric)
-    add_node_terminals(routes.tagged("nodes"), fabric)
-    add_node_signatures(routes.tagged("nodes"), fabric)
+    add_node_commands(routes.tagged("nodes"), fabric)
     add_node_socket(routes, fabric.fleet)
     add_fleet_plans(routes.tagged("fleet"), fabric)
     add_mcp(routes, mcp)

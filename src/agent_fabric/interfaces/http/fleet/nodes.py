@@ -56,8 +56,10 @@ from agent_fabric.wire.nodes import (
 )
 
 BASE = "/api/v1/nodes"
+ONE = f"{BASE}/{{node}}"
 
 NodePath = Annotated[str, Path(description="The id or the name of a node.", max_length=64)]
+ExecutionId = Annotated[str, Path(max_length=64)]
 
 _log = logging.getLogger(__name__)
 
@@ -156,12 +158,12 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         """Machines by name: status, when each was last seen, labels, tools and what is in force there."""
         return select_nodes(selector, await fleet.hub.nodes.list(revoked=revoked))
 
-    @routes.get(f"{BASE}/{{node}}", Scope.RUNS_READ, "Show a node", NODE, fails=[404])
+    @routes.get(ONE, Scope.RUNS_READ, "Show a node", NODE, fails=[404])
     async def show(node: NodePath) -> Node:
         """Everything that is known about a machine."""
         return await fleet.operate.find(node)
 
-    @routes.get(f"{BASE}/{{node}}/commands", Scope.RUNS_READ, "List commands", COMMANDS, fails=[404])
+    @routes.get(f"{ONE}/commands", Scope.RUNS_READ, "List commands", COMMANDS, fails=[404])
     async def commands(
         node: NodePath,
         request: Request,
@@ -176,17 +178,14 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         kept = await fleet.hub.commands.list(found.id, open_only=open_only, limit=limit)
         return await shown(kept, by=who_asks(request))
 
-    @routes.get(f"{BASE}/{{node}}/commands/{{execution_id}}", Scope.RUNS_READ, "Show a command", COMMAND, fails=[404])
-    async def command(
-        node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request
-    ) -> NodeCommand:
+    @routes.get(f"{ONE}/commands/{{execution_id}}", Scope.RUNS_READ, "Show a command", COMMAND, fails=[404])
+    async def command(node: NodePath, execution_id: ExecutionId, request: Request) -> NodeCommand:
         """What came of it, if it is settled."""
-        [told] = await shown([await _command(fleet, node, execution_id)], by=who_asks(request))
+        _, found = await find_command(fleet, node, execution_id)
+        [told] = await shown([found], by=who_asks(request))
         return told
 
-    @routes.get(
-        f"{BASE}/{{node}}/policy", Scope.RUNS_READ, "Show what is in force on a node", NODE_RULINGS, fails=[404]
-    )
+    @routes.get(f"{ONE}/policy", Scope.RUNS_READ, "Show what is in force on a node", NODE_RULINGS, fails=[404])
     async def policy(node: NodePath) -> NodeRulings:
         """Each rule of the node's own file and of the hub, and whether something stricter decides."""
         found = await fleet.operate.find(node)
@@ -201,7 +200,7 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         )
 
     @routes.post(
-        f"{BASE}/{{node}}/policy/check",
+        f"{ONE}/policy/check",
         Scope.RUNS_READ,
         "Explain what would become of a call on a node",
         CHECKED_NODE_CALL,
@@ -220,9 +219,7 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
             decided.verdict, decided.reason, decided.rule, why.in_force.version, why.said_about(call, decided)
         )
 
-    @routes.get(
-        f"{BASE}/{{node}}/tools", Scope.NODES, "List the tools of MCP servers on a node", SERVED_TOOLS, fails=[404, 409]
-    )
+    @routes.get(f"{ONE}/tools", Scope.NODES, "List the tools of MCP servers on a node", SERVED_TOOLS, fails=[404, 409])
     async def tools(node: NodePath) -> ServedToolList:
         """Asks each server that the machine has reported. A call of one is `SERVER.tool` with its arguments."""
         found = await fleet.operate.find(node)
@@ -231,28 +228,29 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         return ServedToolList(listing.tools, listing.problems)
 
     @routes.get(
-        f"{BASE}/{{node}}/audit",
-        Scope.ADMIN,
-        "Compare the record of a node with the hub's",
-        NODE_AUDIT,
-        fails=[404, 409],
+        f"{ONE}/audit", Scope.ADMIN, "Compare the record of a node with the hub's", NODE_AUDIT, fails=[404, 409]
     )
     async def audit(node: NodePath) -> NodeAudit:
         """Names calls that only the node, or only the hub, knows."""
         return await fleet.verify(node)
 
 
-async def _command(fleet: Fleet, node: str, execution_id: str) -> NodeCommand:
+async def find_command(fleet: Fleet, node: str, execution_id: str) -> tuple[Node, NodeCommand]:
+    """Return a machine and one of its commands.
+
+    Raises:
+        NodeNotFound: there is no such machine, or it has no such command.
+    """
     found, kept = await fleet.operate.find(node), await fleet.hub.commands.find(execution_id)
     if kept is None or kept.agent_id != found.id:
         raise NodeNotFound(f"{found.name} has no command {execution_id!r}", hint="See them with: fabric nodes queue")
-    return kept
+    return found, kept
 
 
 def _add_changing(routes: Routes, fleet: Fleet) -> None:
     fails = [404, 409, 503, 507]
 
-    @routes.patch(f"{BASE}/{{node}}", Scope.NODES, "Rename or label a node", NODE, fails=fails)
+    @routes.patch(ONE, Scope.NODES, "Rename or label a node", NODE, fails=fails)
     async def change(wish: NodeUpdate, node: NodePath, request: Request) -> Node:
         """Labels select nodes for commands and plans. What a node reports itself is `fact.…`, and stays its own.
 
@@ -266,7 +264,7 @@ def _add_changing(routes: Routes, fleet: Fleet) -> None:
             found = await fleet.operate.rename(found.id, wish.name, by=by)
         return found
 
-    @routes.put(f"{BASE}/{{node}}/policy", Scope.ADMIN, "Set the hub's policy for a node", NODE, fails=fails)
+    @routes.put(f"{ONE}/policy", Scope.ADMIN, "Set the hub's policy for a node", NODE, fails=fails)
     async def set_policy(wish: PolicyDocument, node: NodePath, request: Request) -> Node:
         """It is synced at once. It can be stricter than the node's own floor, and never laxer."""
         if too_deep(wish.rules, await request.body()):
@@ -274,17 +272,17 @@ def _add_changing(routes: Routes, fleet: Fleet) -> None:
         document = wish.model_dump(exclude_none=True)
         return await fleet.operate.set_policy(node, document, by=who_asks(request))
 
-    @routes.post(f"{BASE}/{{node}}/rotate", Scope.ADMIN, "Give a node a new key", NODE, fails=fails)
+    @routes.post(f"{ONE}/rotate", Scope.ADMIN, "Give a node a new key", NODE, fails=fails)
     async def rotate(node: NodePath, request: Request) -> Node:
         """The node makes it, and the old key signs it."""
         return await fleet.operate.rotate(node, by=who_asks(request))
 
-    @routes.post(f"{BASE}/{{node}}/resolve", Scope.ADMIN, "Settle a conflict, or confirm a machine", NODE, fails=fails)
+    @routes.post(f"{ONE}/resolve", Scope.ADMIN, "Settle a conflict, or confirm a machine", NODE, fails=fails)
     async def resolve(wish: ResolveRequest, node: NodePath, request: Request) -> Node:
         """`keep` lets the next machine with the key connect; otherwise the node is revoked."""
         return await fleet.operate.resolve(node, keep=wish.keep, by=who_asks(request))
 
-    @routes.delete(f"{BASE}/{{node}}", Scope.ADMIN, "Revoke a node", NODE, fails=fails)
+    @routes.delete(ONE, Scope.ADMIN, "Revoke a node", NODE, fails=fails)
     async def revoke(node: NodePath, request: Request) -> Node:
         """Its connection ends within a second, its queue is cancelled, and its id is never used again."""
         return await fleet.operate.revoke(node, by=who_asks(request))
@@ -292,17 +290,12 @@ def _add_changing(routes: Routes, fleet: Fleet) -> None:
 
 def _add_settling(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
     @routes.delete(
-        f"{BASE}/{{node}}/commands/{{execution_id}}",
-        Scope.NODES,
-        "Cancel a command",
-        COMMAND,
-        fails=[404, 409, 503, 507],
+        f"{ONE}/commands/{{execution_id}}", Scope.NODES, "Cancel a command", COMMAND, fails=[404, 409, 503, 507]
     )
-    async def cancel(
-        node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request
-    ) -> NodeCommand:
+    async def cancel(node: NodePath, execution_id: ExecutionId, request: Request) -> NodeCommand:
         """One that waits is not sent; one that is under way is ended on the node."""
-        await _command(fleet, node, execution_id)
+        await find_command(fleet, node, execution_id)
         await fleet.operate.cancel(execution_id)
-        [told] = await shown([await _command(fleet, node, execution_id)], by=who_asks(request))
+        _, found = await find_command(fleet, node, execution_id)
+        [told] = await shown([found], by=who_asks(request))
         return told
