@@ -9,7 +9,7 @@ from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.definition import EvalDefinition, plain_definition
 from agent_fabric.domain.evals.summary import EvalSummary
 from agent_fabric.domain.identity.ownership import Visibility
-from agent_fabric.wire.evals import EVAL_LIST, eval_from
+from agent_fabric.wire.evals import EVAL, EVAL_LIST
 
 _BASE = "/api/v1/evals"
 _path = Named(_BASE, EvalNotFound, "There is no evaluation {!r}", "See them with `fabric eval list`.")
@@ -27,7 +27,7 @@ class Evals(Resource):
             RecruitError: the server has no such pack.
         """
         body: dict[str, Any] = plain_definition(definition)
-        return await self._post(eval_from, _BASE, body if visibility is None else {**body, "visibility": visibility})
+        return await self._post(EVAL.load, _BASE, body if visibility is None else {**body, "visibility": visibility})
 
     async def list(self, *, limit: int = 20) -> Sequence[EvalRecord]:
         """Return the newest evaluations that we may see, newest first."""
@@ -39,7 +39,7 @@ class Evals(Resource):
         Raises:
             EvalNotFound: there is none, or more than one.
         """
-        return await self._get(eval_from, _path(name))
+        return await self._get(EVAL.load, _path(name))
 
     async def newest(self, *, own: bool = False) -> EvalSummary:
         """Return the evaluation that was started last; of our own ones if asked.
@@ -47,7 +47,7 @@ class Evals(Resource):
         Raises:
             EvalNotFound: there is none at all.
         """
-        return await self._get(eval_from, f"{_BASE}/newest", {"own": own or None})
+        return await self._get(EVAL.load, f"{_BASE}/newest", {"own": own or None})
 
     async def resume(self, name: str, *, retry_failed: bool = False) -> EvalSummary:
         """Go on with an evaluation and do not wait for it.
@@ -55,8 +55,8 @@ class Evals(Resource):
         Raises:
             EvalHeld: another process works on it.
         """
-        return await self._post(eval_from, _path(name, "/resume"), {"retry_failed": retry_failed})
+        return await self._post(EVAL.load, _path(name, "/resume"), {"retry_failed": retry_failed})
 
     async def cancel(self, name: str, *, reason: str = "") -> EvalSummary:
         """End an evaluation and its runs; return how it stands then."""
-        return await self._post(eval_from, _path(name, "/cancel"), {"reason": reason})
+        return await self._post(EVAL.load, _path(name, "/cancel"), {"reason": reason})

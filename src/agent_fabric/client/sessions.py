@@ -20,7 +20,6 @@ from agent_fabric.wire.chat import (
     ForkedSession,
     MessageList,
     SentMessage,
-    session_from,
 )
 from agent_fabric.wire.shape import Json
 from agent_fabric.wire.turns import VERIFIED_SESSION
@@ -50,7 +49,7 @@ class Sessions(Resource):
             Forbidden, NodeNotFound, NodeUnavailable: it has no such machine, or none for us.
         """
         body = {"title": title, "model_key": model_key, "pack": pack, "node": node, "visibility": visibility.value}
-        return await self._post(session_from, _BASE, body)
+        return await self._post(SESSION.load, _BASE, body)
 
     async def list(self, *, limit: int = 50, own: bool = False, archived: bool = False) -> Sequence[Session]:
         """Return sessions, the one in which something was said last first."""
@@ -63,7 +62,7 @@ class Sessions(Resource):
         Raises:
             SessionNotFound: there is none, or more than one begins so.
         """
-        return await self._get(session_from, _path(session_id))
+        return await self._get(SESSION.load, _path(session_id))
 
     async def messages(self, session_id: str, *, before: str = "", limit: int = 50) -> MessageList:
         """Return the newest messages, or those before one; oldest first, then those that wait."""
@@ -107,15 +106,15 @@ class Sessions(Resource):
 
     async def stop(self, session_id: str) -> Session:
         """Stop the answer that is being given; what was said of it is kept."""
-        return await self._post(session_from, _path(session_id, "/stop"), {})
+        return await self._post(SESSION.load, _path(session_id, "/stop"), {})
 
     async def change(self, session_id: str, **values: Any) -> Session:
         """Set title, model_key, pack, node, visibility or archived."""
-        return await self._post(session_from, _path(session_id), values, method="PATCH")
+        return await self._post(SESSION.load, _path(session_id), values, method="PATCH")
 
     async def mark_read(self, session_id: str) -> Session:
         """Note that all of it was seen."""
-        return await self._post(session_from, _path(session_id, "/read"), {})
+        return await self._post(SESSION.load, _path(session_id, "/read"), {})
 
     async def fork(self, session_id: str, message_id: str = "") -> ForkedSession:
         """Make a session that goes on from a message; from the end, if none is named."""

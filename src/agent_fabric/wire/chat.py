@@ -1,12 +1,12 @@
 """Sessions: lines of lists, messages, and what was found in them."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agent_fabric.application.ports.chat import FoundMessage
 from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.ids import RunId
-from agent_fabric.wire.shape import Json, Listing, Shape
+from agent_fabric.wire.shape import Listing, Shape
 
 
 class SentMessage(NamedTuple):
@@ -53,17 +53,3 @@ FOUND_MESSAGE = Shape(FoundMessage, "session message", name="FoundChatMessage", 
 FOUND_MESSAGES = Listing(
     "found", FOUND_MESSAGE, name="FoundChatMessages", about="Messages and titles with all words, the newest first."
 )
-
-
-def session_from(shown: Json) -> Session:
-    """Return the session that was written.
-
-    Raises:
-        KeyError, TypeError, ValueError, AttributeError: it was none.
-    """
-    return SESSION.load(shown)
-
-
-def message_object(message: ChatMessage) -> dict[str, Any]:
-    """Return a message as a JSON object."""
-    return MESSAGE.dump(message)

@@ -8,7 +8,7 @@ from agent_fabric.domain.evals.comparison import CaseChange, Comparison
 from agent_fabric.domain.evals.intervals import Estimate, Tally
 from agent_fabric.domain.evals.summary import ArmResult, CaseResult, EvalFacts, EvalSummary, ProofTable
 from agent_fabric.domain.evals.trials import Arm, Trial, TrialOutcome
-from agent_fabric.wire.shape import Json, Listing, Shape
+from agent_fabric.wire.shape import Listing, Shape
 
 EVAL_LINE = Shape(EvalRecord, name="EvalLine")
 EVAL_LIST = Listing("evals", EVAL_LINE, name="EvalList", about="The newest evaluations, newest first.")
@@ -51,12 +51,3 @@ def eval_object(summary: EvalSummary, compared: Sequence[Comparison] | None = No
     """Return an evaluation as a JSON object; `compared` is how it differs from an older one."""
     shown = EVAL.dump(summary)
     return shown if compared is None else {**shown, "compared": [COMPARISON.dump(each) for each in compared]}
-
-
-def eval_from(shown: Json) -> EvalSummary:
-    """Return the evaluation that was written.
-
-    Raises:
-        KeyError, TypeError, ValueError, AttributeError: it was none.
-    """
-    return EVAL.load(shown)

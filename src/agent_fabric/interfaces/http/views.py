@@ -1,7 +1,8 @@
 """Runs as HTTP shows them: the command line's result, and where a run stands at this moment."""
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.ids import RunId
@@ -14,26 +15,25 @@ PAGE = 256
 """Events read from the store at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunView:
-    """A run as it stands."""
-
-    result: RunResult
-    prompt: str
-    created_at: float
-    updated_at: float
-    task: Task
-    events: int
-    """How many there are."""
-
-
-class Standing(NamedTuple):
     """A run as its log and its row tell it at one moment."""
 
     state: RunState
     status: RunStatus
     created_at: float
     updated_at: float
+
+    @cached_property
+    def result(self) -> RunResult:
+        """What has come of it."""
+        return replace(result_of(self.state), status=self.status)
+
+    @property
+    def task(self) -> Task:
+        """What was asked for."""
+        assert self.state.task is not None  # a run is created together with its first event
+        return self.state.task
 
 
 async def look_at(fabric: ServerFabric, run_id: RunId) -> RunView:
@@ -42,10 +42,10 @@ async def look_at(fabric: ServerFabric, run_id: RunId) -> RunView:
     Raises:
         RunNotFound: there is no such run.
     """
-    state, status, created_at, updated_at = await standing_of(fabric, run_id)
-    result = replace(result_of(state), status=status)
-    assert state.task is not None  # a run is created together with its first event
-    return RunView(result, state.task.prompt, created_at, updated_at, state.task, state.next_seq)
+    view = await _look(fabric, run_id)
+    if view.status.settled and not view.state.status.settled:  # it has ended since its log was read
+        view = await _look(fabric, run_id)
+    return view
 
 
 async def state_of(fabric: ServerFabric, run_id: RunId) -> RunState:
@@ -68,22 +68,10 @@ async def _fold(fabric: ServerFabric, run_id: RunId) -> tuple[RunState, float, f
     return state, created_at, updated_at
 
 
-async def standing_of(fabric: ServerFabric, run_id: RunId) -> Standing:
-    """Return where a run stands and the status that belongs to it, whichever process drives it.
-
-    Raises:
-        RunNotFound: there is no such run.
-    """
-    standing = await _look(fabric, run_id)
-    if standing.status.settled and not standing.state.status.settled:  # it has ended since its log was read
-        standing = await _look(fabric, run_id)
-    return standing
-
-
-async def _look(fabric: ServerFabric, run_id: RunId) -> Standing:
+async def _look(fabric: ServerFabric, run_id: RunId) -> RunView:
     state, created_at, updated_at = await _fold(fabric, run_id)
     status = state.status if state.status.settled else await status_of(fabric, run_id)
-    return Standing(state, status, created_at, updated_at)
+    return RunView(state, status, created_at, updated_at)
 
 
 async def status_of(fabric: ServerFabric, run_id: RunId) -> RunStatus:
@@ -105,11 +93,11 @@ def detailed(fabric: ServerFabric, view: RunView) -> dict[str, Any]:
     """Return the same with what was asked for, and when."""
     shown = answer(fabric, view.result)
     shown["_meta"] |= {
-        "prompt": view.prompt,
+        "prompt": view.task.prompt,
         "created_at": view.created_at,
         "updated_at": view.updated_at,
         "queued": fabric.dispatch.is_queued(view.result.run_id),
-        "events": view.events,
+        "events": view.state.next_seq,
         "owner": view.task.owner,
         "visibility": view.task.visibility,
     }

@@ -10,7 +10,7 @@ from agent_fabric.domain.evals.trials import Arm, Grade
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.evals.eval_texts import eval_text, trial_line
 from agent_fabric.interfaces.views.evals import comparison_words, markdown_report
-from agent_fabric.wire.evals import eval_from, eval_object
+from agent_fabric.wire.evals import EVAL, eval_object
 from contract.evals_contract import DEFINITION, outcome, started
 
 BOTH = [outcome("a", Grade.RIGHT), outcome("b", Grade.WRONG), outcome("b", Grade.FAILED, attempt=2)]
@@ -57,7 +57,7 @@ def test_nothing_in_a_name_makes_a_column_a_line_or_a_tag() -> None:
 
 
 def test_an_evaluation_survives_being_sent() -> None:
-    assert eval_from(eval_object(summary())) == summary()
+    assert EVAL.load(eval_object(summary())) == summary()
 
 
 def test_a_file_of_an_older_program_can_be_compared_with() -> None:
@@ -67,7 +67,7 @@ def test_a_file_of_an_older_program_can_be_compared_with() -> None:
             del arm["table"][key]
     for trial in shown["trials"]:
         del trial["evidence"], trial["sent_back"]
-    (first, *_) = compare_evals(eval_from(shown), summary())
+    (first, *_) = compare_evals(EVAL.load(shown), summary())
     assert (first.cases, first.ups, first.downs) == (2, 0, 0)
 
 
@@ -82,7 +82,7 @@ def test_a_check_that_says_nothing_is_warned_of() -> None:
     shown = eval_object(found)
     assert shown["warnings"] == [warning]
     assert [each["already_right"] for each in shown["results"][0]["cases"]] == [True, False]
-    assert eval_from(shown) == found
+    assert EVAL.load(shown) == found
 
 
 def test_a_difference_is_told_in_one_sentence() -> None:

@@ -20,7 +20,7 @@ from agent_fabric.interfaces.cli.output import plain_lines, print_json
 from agent_fabric.interfaces.cli.place import Place, refuse_if
 from agent_fabric.interfaces.cli.runs.driving import exit_code
 from agent_fabric.interfaces.cli.runs.foreground import refuse_here
-from agent_fabric.wire.chat import SESSION, message_object
+from agent_fabric.wire.chat import MESSAGE, SESSION
 from agent_fabric.wire.results import EFFECTS
 
 app = new_app("Talk with an agent.")
@@ -108,7 +108,7 @@ async def _say_once(talk: Talk, start: Start, view: ChatView, presses: Presses, 
                 "outcome": None if result.outcome is None else result.outcome.value,
                 "effects": EFFECTS.dump(result.effects),
                 "content": "" if message is None else message.content,
-                "message": None if message is None else message_object(message),
+                "message": None if message is None else MESSAGE.dump(message),
                 "waiting_for": [*result.waiting_for],
             }
         )

@@ -14,7 +14,7 @@ from agent_fabric.domain.evals.summary import EvalSummary, compare_evals
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.interfaces.cli.place import RunAccess
 from agent_fabric.interfaces.cli.place_local import LocalRuns
-from agent_fabric.wire.evals import eval_from
+from agent_fabric.wire.evals import EVAL
 
 if TYPE_CHECKING:
     from agent_fabric.client.evals import Evals as ServerEvals
@@ -99,6 +99,6 @@ def read_summary(path: Path) -> EvalSummary:
     try:
         if len(data) > MAX_OLD_BYTES:
             raise ValueError("it is too large")
-        return eval_from(json.loads(data))
+        return EVAL.load(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ConfigError(f"{path} does not hold an evaluation: {problem}", hint=hint) from None

@@ -147,7 +147,7 @@ class Messages:
 
     async def _said(self, before: RunView) -> tuple[Turn, ...]:
         """Return a conversation up to a run, and what came of that."""
-        turns, result = turns_of(before.prompt), before.result
+        turns, result = turns_of(before.task.prompt), before.result
         if result.status.settled:
             said = (await describe_result(self.fabric, result)).text or (result.error.message if result.error else "")
             turns.append(Turn("assistant", said))

@@ -151,7 +151,7 @@ def opening(view: RunView) -> Shown:
         RunStatus.RUNNING,
         view.updated_at,
         skill=model_of(view.task),
-        prompt=turns_of(view.prompt)[-1].text,
+        prompt=turns_of(view.task.prompt)[-1].text,
     )
 
 

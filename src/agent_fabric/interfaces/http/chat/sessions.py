@@ -34,7 +34,6 @@ from agent_fabric.wire.chat import (
     ForkedSession,
     MessageList,
     SentMessage,
-    message_object,
 )
 
 _Name = Annotated[str, StringConstraints(max_length=1_000)]
@@ -271,7 +270,7 @@ def _add_messages(routes: Routes, fabric: ServerFabric) -> None:
         try:
             sent = await chat.send(session, wish.content, by=by, after=wish.after, run_id=run_id, limited=limited)
         except MissedMessages as moved:
-            tail = [message_object(each) for each in moved.tail]
+            tail = [MESSAGE.dump(each) for each in moved.tail]
             return problem(moved, more={"tail": tail})
         await fabric.chat.turns.begin_next(session.session_id)
         queued = (await chat.find(session.session_id, by=by)).turn != sent.run_id
@@ -287,7 +286,7 @@ def _add_messages(routes: Routes, fabric: ServerFabric) -> None:
         session = await chat.find(session_id, by=by)
         changed = await chat.send.change(session, message_id, wish.content, by=by)
         await fabric.chat.turns.begin_next(session.session_id)
-        return json_answer(message_object(changed.as_message()))
+        return json_answer(MESSAGE.dump(changed.as_message()))
 
     @routes.delete(
         f"{ONE}/messages/{{message_id}}", Scope.RUNS, "Withdraw a message that waits", status=204, fails=_CHANGES

@@ -368,7 +368,7 @@ async def _before(fabric: ServerFabric, response_id: str | None, by: Principal) 
 async def _conversation(fabric: ServerFabric, view: RunView) -> list[Turn]:
     """Return the conversation that led to a response, and the response."""
     said = (await describe_result(fabric, view.result)).text or (view.result.error.message if view.result.error else "")
-    return [*turns_of(view.prompt), Turn("assistant", said)]
+    return [*turns_of(view.task.prompt), Turn("assistant", said)]
 
 
 def _answer(standing: ResponseState) -> Response:

@@ -30,7 +30,7 @@ from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag, Pool, RunIdPath, SeenBy
 from agent_fabric.interfaces.http.runs.starting import resume_for, start_for
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING, CancelRequest
-from agent_fabric.interfaces.http.views import standing_of, state_of, status_of
+from agent_fabric.interfaces.http.views import look_at, state_of, status_of
 from agent_fabric.interfaces.views.workflows.result import settled_object, workflow_object
 from agent_fabric.interfaces.views.workflows.views import CHECKED_WORKFLOWS, WORKFLOW, WORKFLOWS, checked_object
 from agent_fabric.interfaces.views.workflows.views import workflow_object as definition_object
@@ -285,9 +285,9 @@ async def _outcome(fabric: ServerFabric, drive: Drive, task: Task | None) -> Res
 
 async def _standing(fabric: ServerFabric, run_id: RunId, status: int | None = None) -> Response:
     """Answer with how a run stands."""
-    standing = await standing_of(fabric, run_id)
-    state = _require_workflow(standing.state)
-    shown = await workflow_object(partial(state_of, fabric), state, fabric.run_dir(run_id), status=standing.status)
+    view = await look_at(fabric, run_id)
+    state = _require_workflow(view.state)
+    shown = await workflow_object(partial(state_of, fabric), state, fabric.run_dir(run_id), status=view.status)
     return _answer(shown, status)
 
 
