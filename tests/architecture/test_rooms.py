@@ -55,7 +55,7 @@ FLOORS = {
         words("a2a openai page"),
         words("""
             access_log addresses answers app bodies connection errors gate idempotency inside limiting locks names
-            openapi outcomes routing reading_page schemas server sse views
+            openapi routing reading_page schemas server sse views
         """),
     ),
     "interfaces/cli": (

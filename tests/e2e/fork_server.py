@@ -114,7 +114,7 @@ _FOR_CLUSTERS = (
     "agent_fabric.infrastructure.sandbox.effect_guard",
     "cryptography.fernet",
 )
-_FOR_TOOL_SERVERS = ("agent_fabric.interfaces.http.inside", "agent_fabric.interfaces.mcp.over_stdio")
+_FOR_TOOL_SERVERS = ("agent_fabric.interfaces.http.inside", "agent_fabric.interfaces.mcp.tools")
 _IMPORTED_AT_FIRST = {
     "cluster": _FOR_CLUSTERS,
     "db": _FOR_CLUSTERS,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.interfaces.node.service_unit import NAME, install_unit, unit_text
+from agent_fabric.interfaces.node.main import NAME, install_unit, unit_text
 
 
 @pytest.mark.proves("FL-27")

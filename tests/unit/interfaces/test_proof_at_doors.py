@@ -15,7 +15,7 @@ from agent_fabric.domain.tools.findings import ProofKind, TestCount
 from agent_fabric.interfaces.cli.runs.result_lines import evidence_lines
 from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_object, told_as
 from agent_fabric.interfaces.http.openai.answers import Told, marked_answer
-from agent_fabric.interfaces.mcp.views import ended
+from agent_fabric.interfaces.mcp.tools import ended
 from agent_fabric.wire.results import result_object
 
 RESULT = RunResult(

@@ -46,8 +46,7 @@ from agent_fabric.interfaces.http.page.sockets import Sockets
 from agent_fabric.interfaces.http.policy.policy import add_policy
 from agent_fabric.interfaces.http.reading_page import add_documentation
 from agent_fabric.interfaces.http.routing import Routes
-from agent_fabric.interfaces.http.runs.changes import add_changes, add_verification
-from agent_fabric.interfaces.http.runs.files import add_files
+from agent_fabric.interfaces.http.runs.changes import add_changes, add_files, add_verification
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.runs.runs import add_runs
 from agent_fabric.interfaces.http.runs.search import add_search

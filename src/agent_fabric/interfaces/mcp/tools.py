@@ -16,16 +16,18 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from agent_fabric import __version__
+from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.client.fabric_client import FabricClient
 from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.events import Event
+from agent_fabric.domain.events import Event, ToolCalled, ToolReturned
 from agent_fabric.domain.identity.principals import RUN_META
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunResult
-from agent_fabric.interfaces.mcp.views import ended, event_words, happened, listed
+from agent_fabric.domain.runs.effects import warning
+from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
+from agent_fabric.wire.results import EFFECTS, PROOF
 
 ANSWERS = "answer_approval"
 """The tool that no run is offered."""
@@ -166,3 +168,71 @@ async def _explain_errors(connect: Connect, context: "Context[Any, Any]") -> Asy
             yield fabric
     except FabricError as problem:
         raise ToolError(f"{problem.message}. {problem.hint}" if problem.hint else problem.message) from None
+
+
+MAX_CHARS = 2_000
+"""Longer texts of events are cut: `fabric logs show` has them whole."""
+
+
+def ended(result: RunResult) -> dict[str, Any]:
+    """Return how a run stands, and what came of it as far as it has ended."""
+    told = warning(result.effects, result.outcome) if result.status is RunStatus.COMPLETED else ""
+    shown: dict[str, Any] = {
+        **({"warning": told} if told else {}),  # first: what is read first is believed
+        "run_id": result.run_id,
+        "status": result.status.value,
+        "result": dict(result.payload),
+        "workspace": result.workspace,
+    }
+    if result.status is RunStatus.COMPLETED:
+        shown["proof"] = PROOF.dump(result.proof)
+        shown["outcome"] = result.outcome
+    if result.effects:
+        shown["effects"] = EFFECTS.dump(result.effects)
+    if result.error is not None:
+        shown["error"] = {"code": result.error.code, "message": result.error.message, "hint": result.error.hint}
+    if result.waiting_for:
+        shown["approvals"] = list(result.waiting_for)
+    return shown
+
+
+def listed(record: RunRecord) -> dict[str, Any]:
+    """Return one line about a run."""
+    return {
+        "run_id": record.run_id,
+        "status": record.status.value,
+        "created_at": record.created_at,
+        "task": _short(record.prompt),
+        "summary": _short(record.summary),
+    }
+
+
+def event_words(event: Event) -> str:
+    """Return an event in a few words, for a line that shows progress."""
+    return f"{event.body.kind}: {event.body.tool}" if isinstance(event.body, ToolCalled) else event.body.kind
+
+
+def happened(event: Event) -> dict[str, Any]:
+    """Return an event as one who follows a run needs it."""
+    shown: dict[str, Any] = {"seq": event.seq, "kind": event.body.kind}
+    if isinstance(event.body, ToolCalled):
+        shown |= {"tool": event.body.tool, "args": _short(str(dict(event.body.args)))}
+    elif isinstance(event.body, ToolReturned):
+        shown |= {"tool": event.body.tool, "result": _short(str(event.body.result))}
+    return shown
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"
+
+
+async def tools_over_stdio(url: str, token: str | None, *, may_answer: bool, run: str) -> None:
+    """Serve until standard input ends. Without a token, the one is used that the command line would use.
+
+    `run` is the run that this process works for; empty: none, as far as its process tells.
+    """
+
+    def connect(context: "Context[Any, Any]") -> FabricClient:
+        return FabricClient(url, token=token, run=announced_run(context) or run)
+
+    await fabric_tools(connect, answering=connect if may_answer else None).run_stdio_async()

@@ -106,7 +106,7 @@ async def _inside(root: Path, loaded: Loaded, caller: _Caller) -> None:
 async def _over_stdio(url: str, token: str | None, caller: _Caller) -> None:
     """Serve over standard input and output until the client closes them."""
     try:
-        from agent_fabric.interfaces.mcp.over_stdio import tools_over_stdio  # noqa: PLC0415 - an extra
+        from agent_fabric.interfaces.mcp.tools import tools_over_stdio  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as problem:
         if (problem.name or "").startswith("agent_fabric"):
             raise

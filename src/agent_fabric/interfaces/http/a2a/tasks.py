@@ -19,7 +19,7 @@ from agent_fabric.interfaces.http.a2a.objects import Shown, listed, standing, st
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_asks
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.models import model_of, right_for
-from agent_fabric.interfaces.http.outcomes import about
+from agent_fabric.interfaces.http.runs.starting import about
 from agent_fabric.interfaces.http.views import RunView, look_at
 
 

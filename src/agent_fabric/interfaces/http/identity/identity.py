@@ -3,26 +3,20 @@
 import logging
 import time
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Path, Query, Request
+from pydantic import Field, SecretStr, StringConstraints
 from starlette.responses import Response
 
+from agent_fabric.application.identity.issue_token import LONGEST_LIFETIME_S, LONGEST_REFRESH_TOKEN
+from agent_fabric.application.identity.manage_api_keys import LASTS_S, LONGEST_S
 from agent_fabric.bootstrap.identity import Identity
-from agent_fabric.domain.identity.accounts import User
-from agent_fabric.domain.identity.principals import Principal, Scope, scope_from
+from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD, User
+from agent_fabric.domain.identity.principals import SCOPE_PATTERN, TOOLS_PREFIX, Principal, Role, Scope, scope_from
 from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.gate import END, RENEW
-from agent_fabric.interfaces.http.identity.identity_schemas import (
-    LoginRequest,
-    NewKeyRequest,
-    NewPassword,
-    NewUser,
-    OwnPassword,
-    RenewalRequest,
-    TokenRequest,
-    UserUpdate,
-)
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Open, OptionalBody, Routes
 from agent_fabric.wire.identity import (
@@ -38,6 +32,103 @@ from agent_fabric.wire.identity import (
     KeyState,
     RemovedUser,
 )
+
+UserName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]
+KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+ScopeName = Annotated[str, StringConstraints(pattern=SCOPE_PATTERN)]
+_NARROWS = {"contains": {"type": "string", "pattern": f"^{TOOLS_PREFIX}"}}
+_IS_ADMIN = {"contains": {"const": Scope.ADMIN.value}}
+Scopes = Annotated[list[ScopeName], Field(json_schema_extra={"not": {"allOf": [_IS_ADMIN, _NARROWS]}})]
+"""`admin` includes every tool, so it is not given together with a tool scope."""
+Secret = Annotated[SecretStr, Field(max_length=LONGEST_PASSWORD)]
+FreshSecret = Annotated[SecretStr, Field(min_length=SHORTEST_PASSWORD, max_length=LONGEST_PASSWORD)]
+
+
+class _Taken(RequestBody, strict=False):
+    """A body whose roles and scopes are written as text."""
+
+
+class LoginRequest(
+    _Taken, json_schema_extra={"examples": [{"username": "ada", "password": "correct horse battery staple"}]}
+):
+    """A user's name and password."""
+
+    username: Annotated[str, StringConstraints(max_length=255)]
+    password: Secret
+
+
+class RenewalRequest(_Taken, json_schema_extra={"examples": [{"refresh_token": "eyJhbGciOi…"}]}):
+    """What a login gave to renew it with."""
+
+    refresh_token: Annotated[SecretStr, Field(min_length=1, max_length=LONGEST_REFRESH_TOKEN)]
+
+
+class NewUser(
+    _Taken,
+    json_schema_extra={
+        "examples": [{"name": "ada", "password": "correct horse battery staple", "role": "member"}],
+        "not": {
+            "properties": {"role": {"const": Role.ADMIN.value}, "scopes": _NARROWS},
+            "required": ["role", "scopes"],
+        },
+    },
+):
+    """A person who shall be able to log in."""
+
+    name: UserName
+    password: FreshSecret | None = None
+    """At least 12 characters. Without one they cannot log in, only use tokens that were issued for them."""
+    role: Role = Role.VIEWER
+    scopes: Scopes = Field(default=[])
+    """Scopes beyond the role; `tools:NAME` and the like narrow which tools runs may use."""
+
+
+class UserUpdate(_Taken, json_schema_extra={"examples": [{"role": "operator"}]}):
+    """What becomes different; what is left out stays as it is."""
+
+    role: Role | None = None
+    scopes: list[ScopeName] | None = None
+    """Scopes beyond the role; `tools:NAME` and the like narrow which tools runs may use."""
+    disabled: bool | None = None
+
+
+class NewPassword(_Taken, json_schema_extra={"examples": [{"password": "correct horse battery staple"}]}):
+    """A new password for a user."""
+
+    password: FreshSecret
+
+
+class OwnPassword(
+    _Taken,
+    json_schema_extra={
+        "examples": [{"old_password": "the one until now", "new_password": "correct horse battery staple"}]
+    },
+):
+    """A new password for oneself."""
+
+    old_password: Secret
+    new_password: FreshSecret
+
+
+class TokenRequest(_Taken, json_schema_extra={"examples": [{"scopes": ["runs:read"], "lifetime_s": 43_200}]}):
+    """A token for a script of a user."""
+
+    scopes: list[ScopeName] | None = None
+    """What it allows; by default all that they may."""
+    lifetime_s: Annotated[float, Field(gt=0, le=LONGEST_LIFETIME_S, allow_inf_nan=False)] | None = None
+    """How long it counts; by default `identity.token_lifetime_s`."""
+
+
+class NewKeyRequest(
+    _Taken, json_schema_extra={"examples": [{"name": "ci", "scopes": ["runs"], "expires_in_s": LASTS_S}]}
+):
+    """A key for a program."""
+
+    name: KeyName
+    scopes: Scopes = Field(default=[Scope.RUNS_READ], min_length=1)
+    expires_in_s: Annotated[float, Field(gt=0, le=LONGEST_S)] | Literal["never"] = LASTS_S
+    """How long it counts; `never` has to be said."""
+
 
 _NOT_KEPT = {"cache-control": "no-store"}
 
@@ -60,16 +151,12 @@ def _add_login(routes: Routes, identity: Identity) -> None:
         """
         issued = await identity.login(wish.username, wish.password.get_secret_value())
         _log.info("%s has logged in", issued.access.name)
-        answer = json_answer(LOGIN.dump(issued))
-        answer.headers.update(_NOT_KEPT)
-        return answer
+        return json_answer(LOGIN.dump(issued), headers=_NOT_KEPT)
 
     @routes.post(RENEW, Open.PUBLIC, "Renew a login", TOKEN, fails=[401, 429, 503])
     async def renew(wish: RenewalRequest) -> Response:
         """Answer with another access token, until the login ends. A new password and a logout everywhere end it."""
-        answer = json_answer(TOKEN.dump(await identity.renew(wish.refresh_token.get_secret_value())))
-        answer.headers.update(_NOT_KEPT)
-        return answer
+        return json_answer(TOKEN.dump(await identity.renew(wish.refresh_token.get_secret_value())), headers=_NOT_KEPT)
 
     @routes.post(END, Open.PUBLIC, "Log out", status=204, fails=[401, 429, 503])
     async def end(wish: RenewalRequest) -> None:
@@ -95,7 +182,7 @@ def _add_login(routes: Routes, identity: Identity) -> None:
         await identity.users.log_out(who_asks(request))
 
 
-UserName = Annotated[str, Path(description="The name of a user.")]
+UserPath = Annotated[str, Path(description="The name of a user.")]
 
 
 def add_users(routes: Routes, identity: Identity) -> None:
@@ -117,12 +204,12 @@ def add_users(routes: Routes, identity: Identity) -> None:
         return json_answer(USER.dump(user), status=201)
 
     @routes.get("/api/v1/users/{name}", Scope.ADMIN, "Show a user", USER, fails=[401, 404])
-    async def show(name: UserName) -> User:
+    async def show(name: UserPath) -> User:
         """Return the scopes of a user."""
         return await users.get(name)
 
     @routes.patch("/api/v1/users/{name}", Scope.ADMIN, "Change a user", USER, fails=[401, 404, 409, 503, 507])
-    async def change(wish: UserUpdate, name: UserName, request: Request) -> User:
+    async def change(wish: UserUpdate, name: UserPath, request: Request) -> User:
         """All of their tokens count no more. The last admin stays one; only the machine itself can change that."""
         who = who_asks(request)
         extra = None if wish.scopes is None else map(scope_from, wish.scopes)
@@ -131,7 +218,7 @@ def add_users(routes: Routes, identity: Identity) -> None:
         return user
 
     @routes.delete("/api/v1/users/{name}", Scope.ADMIN, "Remove a user", REMOVED_USER, fails=[401, 404, 409, 503, 507])
-    async def remove(name: UserName, request: Request) -> RemovedUser:
+    async def remove(name: UserPath, request: Request) -> RemovedUser:
         """All of their tokens count no more; keys that they have made stay, and are listed in the answer.
 
         The last admin cannot be removed so.
@@ -148,7 +235,7 @@ def add_users(routes: Routes, identity: Identity) -> None:
         status=204,
         fails=[401, 404, 429, 503, 507],
     )
-    async def set_password(wish: NewPassword, name: UserName, request: Request) -> None:
+    async def set_password(wish: NewPassword, name: UserPath, request: Request) -> None:
         """All of their tokens count no more."""
         who = who_asks(request)
         await users.set_password(name, wish.password.get_secret_value(), by=who)
@@ -162,15 +249,13 @@ def add_users(routes: Routes, identity: Identity) -> None:
         status=201,
         fails=[401, 404, 503, 507],
     )
-    async def issue(wish: OptionalBody[TokenRequest], name: UserName, request: Request) -> Response:
+    async def issue(wish: OptionalBody[TokenRequest], name: UserPath, request: Request) -> Response:
         """It allows all that they may, or less. It is shown this once, and counts until they are changed."""
         who = who_asks(request)
         scopes = None if wish.scopes is None else map(scope_from, wish.scopes)
         issued = await identity.issue(name, by=who, scopes=scopes, lifetime_s=wish.lifetime_s)
         _log.info("%s has issued a token for the user %s", who.name, issued.name)
-        answer = json_answer(TOKEN.dump(issued), status=201)
-        answer.headers["cache-control"] = "no-store"
-        return answer
+        return json_answer(TOKEN.dump(issued), 201, _NOT_KEPT)
 
 
 def add_keys(routes: Routes, identity: Identity) -> None:
@@ -192,9 +277,7 @@ def add_keys(routes: Routes, identity: Identity) -> None:
         lasts_s = None if wish.expires_in_s == "never" else wish.expires_in_s
         made = await keys.create(wish.name, scopes=map(scope_from, wish.scopes), lasts_s=lasts_s, by=who)
         _log.info("%s has made the key %s (%s)", who.name, made.key.name, made.key.id)
-        answer = json_answer({**KEY.dump(KeyState(made.key, "live")), "key": made.secret}, status=201)
-        answer.headers["cache-control"] = "no-store"
-        return answer
+        return json_answer({**KEY.dump(KeyState(made.key, "live")), "key": made.secret}, 201, _NOT_KEPT)
 
     @routes.delete("/api/v1/keys/{key_id}", Scope.ADMIN, "Revoke an API key", KEY, fails=[401, 404, 503, 507])
     async def revoke(

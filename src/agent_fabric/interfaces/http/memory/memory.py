@@ -32,10 +32,9 @@ from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.models.vector_runs import VectorRuns
 from agent_fabric.interfaces.http.openapi import gives
-from agent_fabric.interfaces.http.outcomes import awaited
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
-from agent_fabric.interfaces.http.runs.starting import start_for
+from agent_fabric.interfaces.http.runs.starting import start_for, wait_for_result
 from agent_fabric.wire.memory import (
     DOCUMENT,
     DOCUMENTS,
@@ -362,7 +361,7 @@ async def _add_page(fabric: ServerFabric, lazy: LazyMemory, request: Request, wi
         team=wish.visibility == "team",
     ).asked_by(who_asks(request))
     drive = await start_for(fabric, request, task)
-    result = drive if isinstance(drive, RunResult) else await awaited(drive)
+    result = drive if isinstance(drive, RunResult) else await wait_for_result(drive)
     if not result.status.settled:
         return json_answer({"run_id": result.run_id, "status": result.status.value}, 202)
     done = outcome_of(result)

@@ -20,8 +20,7 @@ from agent_fabric.domain.runs.labelling import addresses_handed_on
 from agent_fabric.domain.runs.task import Quoted, RunResult, Task
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, describe_result
-from agent_fabric.interfaces.http.outcomes import awaited
-from agent_fabric.interfaces.http.runs.starting import start_for
+from agent_fabric.interfaces.http.runs.starting import start_for, wait_for_result
 from agent_fabric.interfaces.http.views import RunView, state_of
 
 UNKNOWN_ANSWERS: Final = "earlier answers of the conversation"
@@ -159,7 +158,7 @@ class Job:
         return True
 
     async def _outcome(self) -> RunResult:
-        return await awaited(self.started) if isinstance(self.started, Drive) else self.started
+        return await wait_for_result(self.started) if isinstance(self.started, Drive) else self.started
 
     async def describe(self, result: RunResult) -> Told:
         """Return what came of it as an answer, and remember whose answer that is."""

@@ -39,9 +39,9 @@ from agent_fabric.interfaces.http.openai.schemas import (
     text_of,
 )
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
-from agent_fabric.interfaces.http.outcomes import about
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
+from agent_fabric.interfaces.http.runs.starting import about
 from agent_fabric.interfaces.http.views import RunView, look_at
 from agent_fabric.wire.json_codec import dump_json
 

@@ -19,7 +19,7 @@ from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.infrastructure.policy.rule_files import rules_from
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.http.bodies import RequestBody
-from agent_fabric.interfaces.http.identity.identity_schemas import ScopeName
+from agent_fabric.interfaces.http.identity.identity import ScopeName
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.views.policy import check_command, with_added

@@ -20,7 +20,6 @@ from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import STREAM, gives
-from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns, event_line, whole_line
 from agent_fabric.interfaces.http.runs.search import (
@@ -32,7 +31,7 @@ from agent_fabric.interfaces.http.runs.search import (
     UntilFilter,
     seconds_of,
 )
-from agent_fabric.interfaces.http.runs.starting import resume_for, start_for
+from agent_fabric.interfaces.http.runs.starting import about, resume_for, start_for, wait_for_result
 from agent_fabric.interfaces.http.schemas import CancelRequest, ResumeRequest, RunRequest
 from agent_fabric.interfaces.http.sse import EventStream, Reader
 from agent_fabric.interfaces.http.views import answer, detailed, look_at, status_of
@@ -298,7 +297,7 @@ def _wants_stream(accept: str) -> bool:
 
 async def outcome_of(fabric: ServerFabric, drive: Drive | RunResult) -> Response:
     """Wait for a run; it continues if we are told to stop waiting."""
-    return _answer(fabric, drive if isinstance(drive, RunResult) else await awaited(drive))
+    return _answer(fabric, drive if isinstance(drive, RunResult) else await wait_for_result(drive))
 
 
 def _answer(fabric: ServerFabric, result: RunResult) -> Response:

@@ -25,10 +25,9 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
-from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag, Pool, RunIdPath, SeenBy
-from agent_fabric.interfaces.http.runs.starting import resume_for, start_for
+from agent_fabric.interfaces.http.runs.starting import about, resume_for, start_for, wait_for_result
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING, CancelRequest
 from agent_fabric.interfaces.http.views import look_at, state_of, status_of
 from agent_fabric.interfaces.views.workflows.result import settled_object, workflow_object
@@ -276,7 +275,7 @@ def _require_workflow(state: RunState) -> RunState:
 
 async def _outcome(fabric: ServerFabric, drive: Drive, task: Task | None) -> Response:
     """Wait for a run, and answer with what it came to."""
-    result = await awaited(drive)
+    result = await wait_for_result(drive)
     assert task is not None
     assert task.workflow is not None
     shown = settled_object(result, fabric.run_dir(result.run_id), task.workflow)
