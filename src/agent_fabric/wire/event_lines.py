@@ -46,7 +46,7 @@ def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, An
     cut: dict[str, Any] = {}
     content: Any = body.payload if isinstance(body, UnknownEvent) else body
     if not whole:  # before it is encoded: it may be very large
-        content = _shortened(content if isinstance(body, UnknownEvent) else asdict(body), "", cut)
+        content = _shorten(content if isinstance(body, UnknownEvent) else asdict(body), "", cut)
     payload = load_json(dump_json(content))
     line: dict[str, Any] = {
         "ts": event.ts,
@@ -95,7 +95,7 @@ def encoded_line(run_id: RunId, event: Event, payload: bytes) -> bytes:
     return place + payload + b"," + dump_json(rest).lstrip()[1:]
 
 
-def _shortened(value: Any, at: str, cut: dict[str, Any]) -> Any:
+def _shorten(value: Any, at: str, cut: dict[str, Any]) -> Any:
     if isinstance(value, str):
         if len(value) <= MAX_LLM_CONTENT_IN_RUNLOG_CHARS:
             return value
@@ -106,7 +106,7 @@ def _shortened(value: Any, at: str, cut: dict[str, Any]) -> Any:
             cut[at] = {"chars": len(value), "sha256": digest}
         return value[:MAX_LLM_CONTENT_IN_RUNLOG_CHARS]
     if isinstance(value, list | tuple):
-        return [_shortened(item, f"{at}[{index}]", cut) for index, item in enumerate(value)]
+        return [_shorten(item, f"{at}[{index}]", cut) for index, item in enumerate(value)]
     if isinstance(value, dict):
-        return {key: _shortened(item, f"{at}.{key}" if at else key, cut) for key, item in value.items()}
+        return {key: _shorten(item, f"{at}.{key}" if at else key, cut) for key, item in value.items()}
     return value

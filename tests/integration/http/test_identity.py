@@ -371,6 +371,6 @@ async def test_a_token_of_another_folder_of_the_same_user_is_refused(tmp_path: P
 
 
 def test_what_recognises_a_key_is_no_plain_hash() -> None:
-    hashed = PepperedHash(b"p" * 32).hashed("a33_x_y")
+    hashed = PepperedHash(b"p" * 32).hash("a33_x_y")
     assert hashed[4:] == hmac.digest(b"p" * 32, b"a33_x_y", "sha256")
     assert hashlib.sha256(b"a33_x_y").digest() not in hashed

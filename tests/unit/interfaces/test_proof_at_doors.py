@@ -15,7 +15,7 @@ from agent_fabric.domain.tools.findings import ProofKind, TestCount
 from agent_fabric.interfaces.cli.runs.result_lines import evidence_lines
 from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_object, told_as
 from agent_fabric.interfaces.http.openai.answers import Told, marked_answer
-from agent_fabric.interfaces.mcp.tools import ended
+from agent_fabric.interfaces.mcp.tools import outcome_object
 from agent_fabric.wire.results import result_object
 
 RESULT = RunResult(
@@ -44,7 +44,7 @@ def as_task(result: RunResult) -> dict[str, Any]:
     "proof_of",
     [
         pytest.param(lambda result: result_object(result, "")["_meta"]["proof"], id="HTTP, SSE and --json"),
-        pytest.param(lambda result: ended(result)["proof"], id="MCP"),
+        pytest.param(lambda result: outcome_object(result)["proof"], id="MCP"),
         pytest.param(lambda result: Told(result, "Fixed.").note["proof"], id="OpenAI"),
         pytest.param(lambda result: as_task(result)["metadata"]["proof"], id="A2A"),
     ],
@@ -65,7 +65,7 @@ def test_every_door_says_what_was_shown(proof_of: Any) -> None:
 def test_every_door_says_why_nothing_was_shown() -> None:
     reason = MARKED.payload["unproven"]
     assert result_object(MARKED, "")["unproven"] == reason
-    assert ended(MARKED)["result"]["unproven"] == reason
+    assert outcome_object(MARKED)["result"]["unproven"] == reason
     assert Told(MARKED, "").note["unproven"] == reason
     assert as_task(MARKED)["parts"][1]["data"]["unproven"] == reason
 

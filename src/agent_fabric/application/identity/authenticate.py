@@ -18,7 +18,7 @@ from agent_fabric.application.ports.identity import (
 from agent_fabric.domain.identity.accounts import KEY_PREFIX
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, narrow_scopes, widen
 
-LONGEST = 16_384
+MAX_CREDENTIAL_CHARS = 16_384
 """Maximum length of a credential; tokens of some providers are long."""
 
 
@@ -42,7 +42,7 @@ class Authenticate:
     clock: Clock
 
     async def __call__(self, credential: str, *, is_key: bool, from_here: bool) -> Principal:
-        if not credential.isascii() or len(credential) > LONGEST:
+        if not credential.isascii() or len(credential) > MAX_CREDENTIAL_CHARS:
             raise invalid_credentials()
         if credential.startswith(KEY_PREFIX):
             return await self._with_key(credential)
@@ -60,7 +60,7 @@ class Authenticate:
 
     async def _with_key(self, credential: str) -> Principal:
         key_id, _, _ = credential.removeprefix(KEY_PREFIX).partition("_")
-        hashed = self.hasher.hashed(credential)  # before we know whether it is needed, as it takes time
+        hashed = self.hasher.hash(credential)  # before we know whether it is needed, as it takes time
         key = await self.keys.find(key_id)
         if key is None or key.revoked_at is not None or not hmac.compare_digest(key.hash, hashed):
             raise invalid_credentials()

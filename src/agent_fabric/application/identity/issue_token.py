@@ -17,11 +17,11 @@ from agent_fabric.application.ports.identity import (
 )
 from agent_fabric.domain.audit.acts import Act, Deed, moment_words
 from agent_fabric.domain.errors import AccountNotFound, Forbidden, InvalidInputs, Unauthenticated
-from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, User, is_user_name
+from agent_fabric.domain.identity.accounts import MAX_PASSWORD_CHARS, User, is_user_name
 from agent_fabric.domain.identity.principals import AnyScope, Principal, narrow_scopes, widen
 
-LONGEST_LIFETIME_S = 365 * 86_400.0
-LONGEST_REFRESH_TOKEN = 4_096
+MAX_TOKEN_LIFETIME_S = 365 * 86_400.0
+MAX_REFRESH_TOKEN_CHARS = 4_096
 LOGIN_ID_BYTES = 16
 _WRONG = "The name or the password is wrong, or the user is disabled. An admin can help: fabric users password NAME"
 """The same whatever is wrong: who guesses learns nothing from it."""
@@ -111,7 +111,7 @@ class IssueToken:
             )
         wanted = allowed
         lasts = self.lifetime_s if lifetime_s is None else lifetime_s
-        if not 0 < lasts <= LONGEST_LIFETIME_S:
+        if not 0 < lasts <= MAX_TOKEN_LIFETIME_S:
             raise InvalidInputs("A token lasts at least a second, and at most a year", hint="For example 12h or 30d.")
         now = self.clock.now()
         # Not before the moment when older ones were voided, even if the machine's clock has been set back since.
@@ -141,7 +141,7 @@ class LogIn:
         name = name.strip().casefold()
         user = await self.users.find(name) if is_user_name(name) else None
         hashed = "" if user is None else user.password
-        right = await self.passwords.match(hashed, password[: LONGEST_PASSWORD + 1])
+        right = await self.passwords.match(hashed, password[: MAX_PASSWORD_CHARS + 1])
         # Looked up again: what has happened meanwhile counts.
         user = await self.users.find(name) if right else None
         if user is None or user.disabled or user.password != hashed:

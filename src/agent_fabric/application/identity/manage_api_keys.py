@@ -13,7 +13,7 @@ from agent_fabric.domain.identity.principals import AnyScope, Principal, Scope, 
 
 LASTS_S = 90 * 86_400.0
 """Default lifetime of a key."""
-LONGEST_S = 10 * 365 * 86_400.0
+MAX_KEY_LIFETIME_S = 10 * 365 * 86_400.0
 _SECRET_BYTES = 32
 _ID_BYTES = 6
 
@@ -67,7 +67,7 @@ class ManageApiKeys:
                 "A tool scope only narrows what runs may use; a key needs a scope to start them, too",
                 hint="Add runs, workflows or both.",
             )
-        if lasts_s is not None and not 0 < lasts_s <= LONGEST_S:
+        if lasts_s is not None and not 0 < lasts_s <= MAX_KEY_LIFETIME_S:
             raise InvalidInputs(
                 "A key lasts at least a second, and at most ten years", hint="One that never expires has to say so."
             )
@@ -81,7 +81,7 @@ class ManageApiKeys:
             created_by=by.name,
             created_at=now,
             expires_at=None if lasts_s is None else now + lasts_s,
-            hash=self.hasher.hashed(secret),
+            hash=self.hasher.hash(secret),
         )
         until = "never expires" if key.expires_at is None else f"expires at {moment_words(key.expires_at)}"
         detail = f"{', '.join(sorted(wanted))}; {until}"

@@ -71,7 +71,7 @@ class ManageUsers:
             extra=more,
             created_at=now,
             tokens_after=now,  # those of a user of the same name who was removed count no more
-            password="" if checked is None else await self.passwords.hashed(checked),
+            password="" if checked is None else await self.passwords.hash(checked),
         )
         act = Act.of(by, Deed.USER_ADDED, at=now, about=user.name, detail=_rights(user.role, more))
         await self.users.add(user, act=act)
@@ -149,7 +149,7 @@ class ManageUsers:
         await self.users.remove(name, keep_an_admin=_must_stay(by), act=act)
 
     async def _put_password(self, name: str, password: str, by: Principal) -> User:
-        hashed = await self.passwords.hashed(password_for(name, password))
+        hashed = await self.passwords.hash(password_for(name, password))
         now = self.clock.now()
         act = Act.of(by, Deed.PASSWORD_SET, at=now, about=name)
         change = UserChange(password=hashed, tokens_after=now)

@@ -131,7 +131,7 @@ class PageLogins:
 
     def _sign(self, purpose: str, text: str, kind: Kind) -> str:
         with_folder = self.local_token() or secrets.token_hex() if kind is Kind.LOCAL else ""
-        return _encode(self.hasher.hashed(f"page {purpose}\0{with_folder}\0{text}"))
+        return _encode(self.hasher.hash(f"page {purpose}\0{with_folder}\0{text}"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class ForeignTokens(Protocol):
 class Passwords(Protocol):
     """Recognises passwords without knowing them."""
 
-    async def hashed(self, password: str) -> str:
+    async def hash(self, password: str) -> str:
         """Return what recognises a password.
 
         Raises:
@@ -122,7 +122,7 @@ class Passwords(Protocol):
 class KeyHasher(Protocol):
     """Recognises API keys without knowing them."""
 
-    def hashed(self, key: str) -> bytes:
+    def hash(self, key: str) -> bytes:
         """Return what recognises a key."""
         ...
 

@@ -19,8 +19,8 @@ from agent_fabric.domain.identity.principals import (
 
 KEY_PREFIX = "a33_"
 """Every API key begins so, so that people and scanners of leaked secrets know one when they see it."""
-SHORTEST_PASSWORD = 12
-LONGEST_PASSWORD = 1024
+MIN_PASSWORD_CHARS = 12
+MAX_PASSWORD_CHARS = 1024
 _USER_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
 _KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
@@ -62,7 +62,7 @@ class User:
         """Whether they may do everything, now."""
         return Scope.ADMIN in self.scopes and not self.disabled
 
-    def changed(self, change: UserChange) -> "User":
+    def apply(self, change: UserChange) -> "User":
         """Return them after a change."""
         wanted = {each.name: getattr(change, each.name) for each in fields(change)}
         after = replace(self, **{name: value for name, value in wanted.items() if value is not None})
@@ -145,13 +145,15 @@ def password_for(name: str, password: str) -> str:
     Raises:
         InvalidInputs: it is too easily guessed, or too long.
     """
-    if len(password) < SHORTEST_PASSWORD:
+    if len(password) < MIN_PASSWORD_CHARS:
         raise InvalidInputs(
-            f"The password is shorter than {SHORTEST_PASSWORD} characters",
+            f"The password is shorter than {MIN_PASSWORD_CHARS} characters",
             hint="Four or five unrelated words are good, and easy to remember.",
         )
-    if len(password) > LONGEST_PASSWORD:
-        raise InvalidInputs(f"The password is longer than {LONGEST_PASSWORD} characters", hint="Choose a shorter one.")
+    if len(password) > MAX_PASSWORD_CHARS:
+        raise InvalidInputs(
+            f"The password is longer than {MAX_PASSWORD_CHARS} characters", hint="Choose a shorter one."
+        )
     if name in password.casefold() or len(set(password)) < 5:
         raise InvalidInputs(
             "The password is too easily guessed",

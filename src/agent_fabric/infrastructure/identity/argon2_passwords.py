@@ -35,7 +35,7 @@ class Argon2Passwords:
         """What is compared with where there is no password: an answer that came sooner would tell who exists."""
         return self._hasher.hash("nobody's password")
 
-    async def hashed(self, password: str) -> str:
+    async def hash(self, password: str) -> str:
         return await self._on_thread(lambda: self._hasher.hash(_bytes(password)))
 
     async def match(self, hashed: str, password: str) -> bool:

@@ -150,7 +150,7 @@ def key_set_source(location: str, *, timeout_s: float) -> Callable[[], Awaitable
 
 
 def _read(path: Path) -> bytes:
-    if not path.is_file():  # whoever opens a pipe would wait for ever
+    if not path.is_file():  # to open a pipe would take for ever
         raise OSError(f"{path} is not a file")
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)

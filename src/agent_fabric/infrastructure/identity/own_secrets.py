@@ -33,12 +33,12 @@ def jwt_secret(root: Path, environ: Mapping[str, str], *, shared: bool = False) 
     Raises:
         ConfigError: it is too short, or cannot be kept.
     """
-    given = _given(environ, JWT_SECRET)
+    given = _secret_in(environ, JWT_SECRET)
     if given is not None:
         return given
     # Users of one folder are not those of another, although one file serves both.
     of = "a database" if shared else str(root.resolve())
-    return hmac.digest(_kept(root, environ, _JWT_FILE), f"jwt\0{of}".encode(), "sha256")
+    return hmac.digest(_stored_secret(root, environ, _JWT_FILE), f"jwt\0{of}".encode(), "sha256")
 
 
 def token_secret(root: Path, named: str | None, environ: Mapping[str, str], resolve: Resolve, *, shared: bool) -> bytes:
@@ -56,8 +56,8 @@ def key_pepper(root: Path, environ: Mapping[str, str]) -> bytes:
     Raises:
         ConfigError: it is too short, or cannot be kept.
     """
-    given = _given(environ, API_KEY_PEPPER)
-    return _kept(root, environ, _KEYS_FILE) if given is None else given
+    given = _secret_in(environ, API_KEY_PEPPER)
+    return _stored_secret(root, environ, _KEYS_FILE) if given is None else given
 
 
 class PepperedHash:
@@ -67,7 +67,7 @@ class PepperedHash:
         self._pepper = pepper
         self._mark = hashlib.sha256(b"agent-fabric pepper\0" + pepper).digest()[:4]
 
-    def hashed(self, key: str) -> bytes:
+    def hash(self, key: str) -> bytes:
         return self._mark + hmac.digest(self._pepper, key.encode(errors="replace"), "sha256")
 
     def made(self, hashed: bytes) -> bool:
@@ -86,12 +86,12 @@ def long_enough(value: str, name: str) -> bytes:
     return content
 
 
-def _given(environ: Mapping[str, str], variable: str) -> bytes | None:
+def _secret_in(environ: Mapping[str, str], variable: str) -> bytes | None:
     value = environ.get(variable, "")
     return long_enough(value, variable) if value else None
 
 
-def _kept(root: Path, environ: Mapping[str, str], name: str) -> bytes:
+def _stored_secret(root: Path, environ: Mapping[str, str], name: str) -> bytes:
     path = (base_folder(environ, "XDG_DATA_HOME", ".local", "share") or root) / name
     try:
         value = read_private(path)

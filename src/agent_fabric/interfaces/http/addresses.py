@@ -34,7 +34,7 @@ class Addresses:
             return _known_peer(peer)
         address = _address(peer)
         if address is None or not self._trusts(address):
-            return _named(peer)  # an unknown proxy, or a forged header: never this machine's own program
+            return _name_of(peer)  # an unknown proxy, or a forged header: never this machine's own program
         for entry in reversed(b",".join(forwarded).decode("latin-1").split(",")[-MAX_HOPS:]):
             found = _address(entry.strip())
             if found is None:
@@ -42,7 +42,7 @@ class Addresses:
             address = found
             if not self._trusts(found):
                 break
-        return _named(str(address))
+        return _name_of(str(address))
 
     def _trusts(self, address: _Address) -> bool:
         return any(address in network for network in self._trusted)
@@ -50,11 +50,11 @@ class Addresses:
 
 @lru_cache(maxsize=4096)
 def _known_peer(peer: str) -> str:
-    return "" if not peer or is_loopback(peer) else _named(peer)
+    return "" if not peer or is_loopback(peer) else _name_of(peer)
 
 
 @lru_cache(maxsize=4096)
-def _named(text: str) -> str:
+def _name_of(text: str) -> str:
     address = _address(text)
     if isinstance(address, IPv6Address):
         # A client has at least a network of this size to itself, and could use a new address for each request.

@@ -52,7 +52,7 @@ from agent_fabric.interfaces.http.runs.runs import add_runs
 from agent_fabric.interfaces.http.runs.search import add_search
 from agent_fabric.interfaces.http.runs.watch import watch
 from agent_fabric.interfaces.http.secrets.secrets import add_secrets
-from agent_fabric.interfaces.http.tools.mcp import McpDoor, add_mcp
+from agent_fabric.interfaces.http.tools.mcp import McpEndpoint, add_mcp
 from agent_fabric.interfaces.http.tools.tool_servers import add_tool_servers
 from agent_fabric.interfaces.http.workflows.workflows import add_workflows
 
@@ -70,7 +70,7 @@ def create_app(
 
     At `own_url` it can be reached from this machine: some doors ask the server in the name of who came through them.
     """
-    mcp, sockets, memory = McpDoor(own_url), Sockets(), LazyMemory(fabric)
+    mcp, sockets, memory = McpEndpoint(own_url), Sockets(), LazyMemory(fabric)
     addresses = Addresses(fabric.settings.trusted_proxies)
     gate = Middleware(
         Gate,
@@ -91,7 +91,7 @@ def create_app(
             Middleware(FailureLimit, limits=fabric.limits, addresses=addresses),
             gate,
             Middleware(Limiting, limits=fabric.limits, addresses=addresses),
-            Middleware(Idempotency, book=fabric.repeats, hashed=fabric.identity.authenticate.hasher.hashed),
+            Middleware(Idempotency, store=fabric.repeats, hashed=fabric.identity.authenticate.hasher.hash),
             *middleware,
         ],
         lifespan=lambda _: _lifespan(fabric, live, mcp, sockets, memory),
@@ -100,46 +100,46 @@ def create_app(
     )
     errors.install(app)
     routes = Routes(app.router.routes)  # one list: finding a route through routers costs as much as most answers
-    add_health(routes.tagged("health"), fabric)
-    add_search(routes.tagged("runs"), fabric)
-    add_runs(routes.tagged("runs"), fabric, live)
-    add_model_server(routes.tagged("models"), fabric)
-    add_models(routes.tagged("models"), fabric)
-    add_agents(routes.tagged("agents"), fabric)
-    add_workflows(routes.tagged("workflows"), fabric)
-    add_evals(routes.tagged("evals"), fabric)
-    add_schedules(routes.tagged("schedules"), fabric)
-    add_dead_letters(routes.tagged("dead letters"), fabric)
-    add_sensors(routes.tagged("sensors"), fabric)
-    add_subscriptions(routes.tagged("subscriptions"), fabric)
-    add_webhooks(routes.tagged("webhooks"), fabric)
-    add_channels(routes.tagged("channels"), fabric)
-    add_sessions(routes.tagged("sessions"), fabric)
-    add_turns(routes.tagged("sessions"), fabric)
-    add_memory(routes.tagged("memory"), fabric, memory)
-    add_approvals(routes.tagged("approvals"), fabric)
-    add_changes(routes.tagged("runs"), fabric)
-    add_files(routes.tagged("runs"), fabric)
-    add_verification(routes.tagged("runs"), fabric)
-    add_operations(routes.tagged("operations"), fabric, live)
-    add_audit(routes.tagged("operations"), fabric)
-    add_policy(routes.tagged("policy"), fabric)
-    add_doctor(routes.tagged("operations"), fabric)
-    add_cluster(routes.tagged("operations"), fabric)
-    add_tool_servers(routes.tagged("tool servers"), fabric)
-    add_identity(routes.tagged("identity"), fabric.identity)
-    add_openai(routes.tagged("openai"), fabric, live)
-    add_a2a(routes.tagged("a2a"), fabric, live)
-    add_secrets(routes.tagged("secrets"), fabric)
-    add_settings(routes.tagged("settings"), fabric)
-    add_nodes(routes.tagged("nodes"), fabric, own_url=own_url)
-    add_node_execution(routes.tagged("nodes"), fabric)
-    add_node_commands(routes.tagged("nodes"), fabric)
+    add_health(routes.with_tag("health"), fabric)
+    add_search(routes.with_tag("runs"), fabric)
+    add_runs(routes.with_tag("runs"), fabric, live)
+    add_model_server(routes.with_tag("models"), fabric)
+    add_models(routes.with_tag("models"), fabric)
+    add_agents(routes.with_tag("agents"), fabric)
+    add_workflows(routes.with_tag("workflows"), fabric)
+    add_evals(routes.with_tag("evals"), fabric)
+    add_schedules(routes.with_tag("schedules"), fabric)
+    add_dead_letters(routes.with_tag("dead letters"), fabric)
+    add_sensors(routes.with_tag("sensors"), fabric)
+    add_subscriptions(routes.with_tag("subscriptions"), fabric)
+    add_webhooks(routes.with_tag("webhooks"), fabric)
+    add_channels(routes.with_tag("channels"), fabric)
+    add_sessions(routes.with_tag("sessions"), fabric)
+    add_turns(routes.with_tag("sessions"), fabric)
+    add_memory(routes.with_tag("memory"), fabric, memory)
+    add_approvals(routes.with_tag("approvals"), fabric)
+    add_changes(routes.with_tag("runs"), fabric)
+    add_files(routes.with_tag("runs"), fabric)
+    add_verification(routes.with_tag("runs"), fabric)
+    add_operations(routes.with_tag("operations"), fabric, live)
+    add_audit(routes.with_tag("operations"), fabric)
+    add_policy(routes.with_tag("policy"), fabric)
+    add_doctor(routes.with_tag("operations"), fabric)
+    add_cluster(routes.with_tag("operations"), fabric)
+    add_tool_servers(routes.with_tag("tool servers"), fabric)
+    add_identity(routes.with_tag("identity"), fabric.identity)
+    add_openai(routes.with_tag("openai"), fabric, live)
+    add_a2a(routes.with_tag("a2a"), fabric, live)
+    add_secrets(routes.with_tag("secrets"), fabric)
+    add_settings(routes.with_tag("settings"), fabric)
+    add_nodes(routes.with_tag("nodes"), fabric, own_url=own_url)
+    add_node_execution(routes.with_tag("nodes"), fabric)
+    add_node_commands(routes.with_tag("nodes"), fabric)
     add_node_socket(routes, fabric.fleet)
-    add_fleet_plans(routes.tagged("fleet"), fabric)
+    add_fleet_plans(routes.with_tag("fleet"), fabric)
     add_mcp(routes, mcp)
     add_page(
-        routes.tagged("page"), fabric, live, sockets=sockets, addresses=addresses, port=urlsplit(own_url).port or 0
+        routes.with_tag("page"), fabric, live, sockets=sockets, addresses=addresses, port=urlsplit(own_url).port or 0
     )
     add_documentation(
         routes, lambda: describe(app.title, app.version, app.description, (row.described for row in routes))
@@ -149,7 +149,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(
-    fabric: ServerFabric, live: LiveRuns, mcp: McpDoor, sockets: Sockets, memory: LazyMemory
+    fabric: ServerFabric, live: LiveRuns, mcp: McpEndpoint, sockets: Sockets, memory: LazyMemory
 ) -> AsyncIterator[None]:
     unfinished = await fabric.left_at_start()
     fabric.dispatch.expect(unfinished)

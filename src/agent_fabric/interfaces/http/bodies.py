@@ -34,10 +34,10 @@ async def read_body(request: Request, model: type[Body], *, required: bool = Tru
     try:
         return model.model_validate_json(data if data or required else b"{}")
     except ValidationError as problem:
-        raise refused(problem) from None
+        raise describe_problems(problem) from None
 
 
-def refused(problem: ValidationError) -> RequestValidationError:
+def describe_problems(problem: ValidationError) -> RequestValidationError:
     """Return what is wrong with a body as the answer tells it."""
     count = problem.error_count()
     if count > MAX_PROBLEMS:
@@ -50,7 +50,7 @@ def replay_body(body: bytes, receive: Receive) -> Receive:
     """Let a body be received that has been read already."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def received() -> Message:
+    async def receive_again() -> Message:
         return waiting.pop() if waiting else await receive()
 
-    return received
+    return receive_again

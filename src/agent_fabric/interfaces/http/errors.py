@@ -122,7 +122,7 @@ class ProblemAnswer(Response):
         await Response.__call__(self.told_below(scope["path"]), scope, receive, send)
 
 
-def shaped(response: Response, path: str) -> Response:
+def shape_for(response: Response, path: str) -> Response:
     """Return an answer in the shape that clients of a path understand, for those who send it piece by piece."""
     return response.told_below(path) if isinstance(response, ProblemAnswer) else response
 

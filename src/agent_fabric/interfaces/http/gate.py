@@ -21,7 +21,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.bodies import replay_body
 from agent_fabric.interfaces.http.errors import problem as answer
-from agent_fabric.interfaces.http.errors import refusal, shaped
+from agent_fabric.interfaces.http.errors import refusal, shape_for
 
 RENEW = "/api/v1/login/renew"
 END = "/api/v1/login/end"
@@ -211,7 +211,7 @@ class Gate:
                 stopping = ServerStopping("The server is stopping", hint="Ask again when it is back.")
                 await answer(stopping)(scope, receive, send)
                 return None
-        await _refuse(shaped(refused, path), receive, send, more=more)
+        await _refuse(shape_for(refused, path), receive, send, more=more)
         return None
 
     async def _who(self, asked: "_Asked", *, from_here: bool) -> Principal:
@@ -243,13 +243,13 @@ class Gate:
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return refusal(
                 421,
-                f"This server is not {_named(hosts)}",
+                f"This server is not {_quote(hosts)}",
                 hint="Call it as it is called in `server.hosts`, or, on its own machine, localhost with its port.",
             )
         if len(origins) > 1 or (origins and origins[0].lower() not in self._origins):
             return refusal(
                 403,
-                f"Pages of {_named(origins)} may not use this server",
+                f"Pages of {_quote(origins)} may not use this server",
                 hint="Only pages from this server itself may use it.",
             )
         return None
@@ -346,7 +346,7 @@ def _body_refusal(asked: _Asked, most: int, *, any_type: bool) -> Response | Non
     if asked.length is not None and asked.length > most:
         return _too_large(most)
     if len(asked.media_types) > 1:
-        return refusal(415, f"A body is of one type, not of {_named(asked.media_types)}")
+        return refusal(415, f"A body is of one type, not of {_quote(asked.media_types)}")
     essence = b"".join(asked.media_types).partition(b";")[0].strip().lower()
     if any_type:
         return None
@@ -454,5 +454,5 @@ async def _refuse(refused: Response, receive: Receive, send: Send, *, more: bool
     await send({"type": "http.response.body", "body": b""})
 
 
-def _named(values: Sequence[bytes]) -> str:
+def _quote(values: Sequence[bytes]) -> str:
     return " and ".join(repr(value.decode("latin-1")) for value in values) or "''"

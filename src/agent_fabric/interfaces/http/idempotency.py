@@ -55,10 +55,10 @@ class _UnderWay:
 class Idempotency:
     """Stands behind the gate. Requests without a key pass at the cost of a look at their headers."""
 
-    def __init__(self, app: ASGIApp, *, book: IdempotencyStore, hashed: Callable[[str], bytes]) -> None:
-        """Take the book, and what makes of a digest one from which no request can be guessed."""
+    def __init__(self, app: ASGIApp, *, store: IdempotencyStore, hashed: Callable[[str], bytes]) -> None:
+        """Take the store, and what makes of a digest one from which no request can be guessed."""
         self._app = app
-        self._book = book
+        self._store = store
         self._hashed = hashed
         self._under_way: dict[tuple[str, str], _UnderWay] = {}
 
@@ -97,7 +97,7 @@ class Idempotency:
                 return _replay(answer)
         mine = self._under_way[place] = _UnderWay(request)
         try:
-            claim = await self._book.claim(*place, request)
+            claim = await self._store.claim(*place, request)
             _require_same(same=claim.same_request)
             if claim.answer is not None:
                 mine.answer.set_result(claim.answer)
@@ -116,7 +116,7 @@ class Idempotency:
         async def keep(answer: KeptAnswer) -> None:
             try:
                 about = [str(each) for each in (scope.get("path_params") or {}).values()]
-                await self._book.keep(*place, answer, about=about)
+                await self._store.keep(*place, answer, about=about)
             except FabricError as refused:  # they have their answer, and may ask for the run again
                 _log.warning("The answer to a request was not kept: %s", refused.message)
             if not mine.answer.done():

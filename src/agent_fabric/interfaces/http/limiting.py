@@ -62,13 +62,13 @@ class FailureLimit:
             await _refuse(message, "failures", standing, scope, receive, send)
             return
 
-        async def watched(message: Message) -> None:
+        async def watch(message: Message) -> None:
             refused = message["type"] == "http.response.start" and message["status"] == UNAUTHENTICATED
             if refused and _shows_something(scope):
                 await self._limits.strangers.hit(key, rate)
             await send(message)
 
-        await self._app(scope, receive, watched)
+        await self._app(scope, receive, watch)
 
 
 class _EndpointRate(NamedTuple):
@@ -97,7 +97,7 @@ class Limiting:
         if principal is None:
             await self._log_in(scope, receive, send)
         elif self._limits.hold_for(principal):
-            await self._limited(principal.id, scope, receive, send)
+            await self._limit_caller(principal.id, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -121,14 +121,14 @@ class Limiting:
             await _refuse(message, "login", standing, scope, receive, send)
             return
 
-        async def watched(message: Message) -> None:
+        async def watch(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] != UNAUTHENTICATED:
                 await self._limits.strangers.hit(key, rate, cost=-1)
             await send(message)
 
-        await self._app(scope, receive, watched)
+        await self._app(scope, receive, watch)
 
-    async def _limited(self, who: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _limit_caller(self, who: str, scope: Scope, receive: Receive, send: Send) -> None:
         group = _group_of(scope["method"])
         rate = self._limits.requests
         told: list[tuple[bytes, bytes]] = []
@@ -159,7 +159,7 @@ class Limiting:
             return
         self._streams[who] += streams
 
-        async def telling(message: Message) -> None:
+        async def add_headers(message: Message) -> None:
             nonlocal streams
             if message["type"] == "http.response.start":
                 started, starts = scope["state"].get("starts_left"), self._limits.starts
@@ -171,7 +171,7 @@ class Limiting:
             await send(message)
 
         try:
-            await self._app(scope, receive, telling)
+            await self._app(scope, receive, add_headers)
         finally:
             self._streams[who] -= streams
             if self._streams[who] <= 0:

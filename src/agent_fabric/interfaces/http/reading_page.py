@@ -110,11 +110,11 @@ def add_documentation(routes: Routes, describe: Callable[[], Mapping[str, Any]])
     """
 
     @cache
-    def described() -> bytes:
+    def encode_description() -> bytes:
         return json.dumps(describe(), ensure_ascii=False, separators=(",", ":")).encode()
 
     async def description() -> Response:
-        return Response(described(), media_type="application/json")
+        return Response(encode_description(), media_type="application/json")
 
     async def page() -> Response:
         return Response(PAGE, media_type="text/html", headers=HEADERS)

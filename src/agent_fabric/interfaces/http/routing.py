@@ -277,7 +277,7 @@ class Routes:
         self.get, self.post, self.put = Verb("GET", tag, rows), Verb("POST", tag, rows), Verb("PUT", tag, rows)
         self.patch, self.delete = Verb("PATCH", tag, rows), Verb("DELETE", tag, rows)
 
-    def tagged(self, tag: str) -> "Routes":
+    def with_tag(self, tag: str) -> "Routes":
         """Return what adds routes to the same table, described under a heading."""
         return Routes(self._rows, tag)
 

@@ -69,11 +69,11 @@ def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None], dr
         own_url = url_of(seen_from_here(host), port, tls=tls is not None)
         server = _Server(fabric, live, create_app(fabric, live, hosts=hosts, own_url=own_url), tls)
 
-        def started() -> None:
+        def on_started() -> None:
             fabric.record_address(own_url)
             on_listening(url_of(host, port, tls=tls is not None))
 
-        server.on_started = started
+        server.on_started = on_started
         try:
             server.run(sockets=[listener])
         except SystemExit:

@@ -107,14 +107,14 @@ class Reader:
         """Return the next frames, from the ring if it reaches back far enough; no more than are sent together."""
         frames = None if self.full else feed.after(self.after, most_bytes=CHUNK_BYTES)
         if frames is None and self.after < feed.tip:
-            frames = _first(await self.live.stored(self.fabric.reader, self.run_id, self.after, full=self.full))
+            frames = _first(await self.live.read_stored(self.fabric.reader, self.run_id, self.after, full=self.full))
         frames = frames or []
         reached = self.after + len(frames)
         if self.deltas:
             pieces = feed.deltas_after(self._said)
             due = [piece for piece in pieces if piece[0] <= reached]
             self._said = feed.delta_count - (len(pieces) - len(due))
-            frames = _merged(frames, self.after, due)
+            frames = _merge(frames, self.after, due)
         self.after = reached
         return b"".join(frames)
 
@@ -193,7 +193,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"][SHOWN_RUN] = self._reader.run_id
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(disconnected(receive))
+        gone = asyncio.ensure_future(wait_for_disconnect(receive))
         gone.add_done_callback(self._reader.leave)
         try:
             async with aclosing(self._reader.chunks()) as chunks:
@@ -206,7 +206,7 @@ class EventStream(Response):
             gone.cancel()
 
 
-async def disconnected(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     """Wait until a client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -226,7 +226,7 @@ def _first(frames: Sequence[bytes]) -> list[bytes]:
     return list(frames)
 
 
-def _merged(frames: list[bytes], after: int, pieces: list[tuple[int, bytes]]) -> list[bytes]:
+def _merge(frames: list[bytes], after: int, pieces: list[tuple[int, bytes]]) -> list[bytes]:
     """Put pieces of answers behind the events that they followed; what comes too late for that is left out."""
     merged: list[bytes] = []
     for seq, frame in enumerate([b"", *frames], after):

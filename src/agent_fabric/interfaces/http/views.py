@@ -89,7 +89,7 @@ def answer(fabric: ServerFabric, result: RunResult) -> dict[str, Any]:
     return result_object(result, fabric.run_dir(result.run_id))
 
 
-def detailed(fabric: ServerFabric, view: RunView) -> dict[str, Any]:
+def details_object(fabric: ServerFabric, view: RunView) -> dict[str, Any]:
     """Return the same with what was asked for, and when."""
     shown = answer(fabric, view.result)
     shown["_meta"] |= {

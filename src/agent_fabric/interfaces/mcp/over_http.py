@@ -48,7 +48,7 @@ def tools_over_http(own_url: str) -> tuple[Application, AbstractAsyncContextMana
 def _with_usable_ids(application: Application) -> Application:
     """Refuse calls whose id is neither a text nor a whole number: the library takes them for notices, unanswered."""
 
-    async def checked(scope: Any, receive: Any, send: Any) -> None:
+    async def check(scope: Any, receive: Any, send: Any) -> None:
         if scope["method"] != "POST":
             await application(scope, receive, send)
             return
@@ -62,7 +62,7 @@ def _with_usable_ids(application: Application) -> Application:
 
         await application(scope, again, send)
 
-    return checked
+    return check
 
 
 def _is_id_usable(body: bytes) -> bool:
@@ -93,7 +93,7 @@ def run_in(context: "Context[Any, Any]") -> str:
 
 
 def credentials_in(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the token or the key of whoever makes a call; the other is empty.
+    """Return the token or the key of the caller; the other is empty.
 
     Raises:
         Unauthenticated: there is neither. A client without any would find the token of the folder by itself.

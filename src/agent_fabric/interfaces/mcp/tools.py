@@ -84,7 +84,7 @@ def _add_starting(server: "MCPServer[Any]", connect: Connect) -> None:
     async def cancel_run(context: "Context[Any, Any]", run_id: RunName, reason: str = "") -> dict[str, Any]:
         """End a run. What it has done stays."""
         async with _explain_errors(connect, context) as fabric:
-            return ended(await fabric.runs.cancel(run_id, reason=reason))
+            return outcome_object(await fabric.runs.cancel(run_id, reason=reason))
 
 
 def _add_looking(server: "MCPServer[Any]", connect: Connect) -> None:
@@ -110,7 +110,7 @@ def _add_looking(server: "MCPServer[Any]", connect: Connect) -> None:
         async with _explain_errors(connect, context) as fabric:
             runs = fabric.runs
             found = await (runs.search(words, limit=limit) if words.strip() else runs.list(limit=limit))
-            return {"runs": [listed(record) for record in found]}
+            return {"runs": [run_line(record) for record in found]}
 
 
 def _add_approvals(server: "MCPServer[Any]", connect: Connect) -> None:
@@ -154,9 +154,9 @@ async def _follow(
                         break  # for a person, not for a time
     except TimeoutError:
         pass  # it goes on without us
-    shown = ended((await fabric.runs.show(run_id)).result)
+    shown = outcome_object((await fabric.runs.show(run_id)).result)
     if with_events:
-        shown |= {"events": [happened(event) for event in seen], "next": seen[-1].seq if seen else after}
+        shown |= {"events": [event_object(event) for event in seen], "next": seen[-1].seq if seen else after}
     return shown
 
 
@@ -174,7 +174,7 @@ MAX_CHARS = 2_000
 """Longer texts of events are cut: `fabric logs show` has them whole."""
 
 
-def ended(result: RunResult) -> dict[str, Any]:
+def outcome_object(result: RunResult) -> dict[str, Any]:
     """Return how a run stands, and what came of it as far as it has ended."""
     told = warning(result.effects, result.outcome) if result.status is RunStatus.COMPLETED else ""
     shown: dict[str, Any] = {
@@ -196,7 +196,7 @@ def ended(result: RunResult) -> dict[str, Any]:
     return shown
 
 
-def listed(record: RunRecord) -> dict[str, Any]:
+def run_line(record: RunRecord) -> dict[str, Any]:
     """Return one line about a run."""
     return {
         "run_id": record.run_id,
@@ -212,7 +212,7 @@ def event_words(event: Event) -> str:
     return f"{event.body.kind}: {event.body.tool}" if isinstance(event.body, ToolCalled) else event.body.kind
 
 
-def happened(event: Event) -> dict[str, Any]:
+def event_object(event: Event) -> dict[str, Any]:
     """Return an event as one who follows a run needs it."""
     shown: dict[str, Any] = {"seq": event.seq, "kind": event.body.kind}
     if isinstance(event.body, ToolCalled):

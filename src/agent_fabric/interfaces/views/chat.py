@@ -36,11 +36,11 @@ def markdown_export(export: SessionExport) -> str:
     for message in export.messages:
         if message.role == "assistant":
             lines += _work(export.turns.get(message.metadata.get("run_id", ""), ()))
-        lines += _said(message)
+        lines += _message_lines(message)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _said(message: ChatMessage) -> Iterator[str]:
+def _message_lines(message: ChatMessage) -> Iterator[str]:
     status = str(message.metadata.get("status") or COMPLETED)
     mark = "" if status == COMPLETED else f" ({status})"
     yield f"## {_WHO.get(message.role, message.role)} · {_moment(message.created_at)}{mark}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agent_fabric.application.identity.authenticate import LONGEST, Authenticate
+from agent_fabric.application.identity.authenticate import MAX_CREDENTIAL_CHARS, Authenticate
 from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
 from agent_fabric.application.ports.identity import TokenPayload, expired_credentials, invalid_credentials
 from agent_fabric.domain.errors import Unauthenticated
@@ -20,7 +20,7 @@ TOKEN = "local_" + "x" * 43
 class Hashes:
     """KeyHasher that can be read."""
 
-    def hashed(self, key: str) -> bytes:
+    def hash(self, key: str) -> bytes:
         return b"hash of " + key.encode()
 
     def made(self, hashed: bytes) -> bool:
@@ -143,7 +143,8 @@ async def test_a_token_opens_what_its_user_may_now_and_never_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "credential", ["", ".", "..", "...", "a33_", "a33__", "a33_x", "é", "\0", "a.b.c", "x" * (LONGEST + 1), "\ud800"]
+    "credential",
+    ["", ".", "..", "...", "a33_", "a33__", "a33_x", "é", "\0", "a.b.c", "x" * (MAX_CREDENTIAL_CHARS + 1), "\ud800"],
 )
 async def test_whatever_else_comes_the_answer_is_the_same(credential: str) -> None:
     for is_key in (False, True):

@@ -29,7 +29,7 @@ class PlainPasswords:
 
     asked = 0
 
-    async def hashed(self, password: str) -> str:
+    async def hash(self, password: str) -> str:
         return f"plain:{password}"
 
     async def match(self, hashed: str, password: str) -> bool:

@@ -18,7 +18,7 @@ def passwords() -> Iterator[Argon2Passwords]:
 
 
 async def test_a_password_is_recognised_and_no_other(passwords: Argon2Passwords) -> None:
-    hashed = await passwords.hashed("correct horse 🐎 \ud800")
+    hashed = await passwords.hash("correct horse 🐎 \ud800")
     assert hashed.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
     assert "horse" not in hashed
     assert await passwords.match(hashed, "correct horse 🐎 \ud800")
@@ -32,7 +32,7 @@ async def test_where_there_is_no_password_none_is_right(passwords: Argon2Passwor
 
 
 async def test_it_takes_as_long_where_there_is_no_password(passwords: Argon2Passwords) -> None:
-    hashed = await passwords.hashed("correct horse")
+    hashed = await passwords.hash("correct horse")
 
     async def taken(against: str) -> float:
         start = time.perf_counter()
@@ -48,7 +48,7 @@ async def test_the_event_loop_goes_on_and_too_many_are_refused(passwords: Argon2
     checks = [asyncio.create_task(passwords.match("", "x")) for _ in range(MAX_WAITING)]
     await asyncio.sleep(0)
     with pytest.raises(TooManyRequests):
-        await passwords.hashed("one too many")
+        await passwords.hash("one too many")
     while not checks[0].done():
         turns += 1
         await asyncio.sleep(0.001)
@@ -56,4 +56,4 @@ async def test_the_event_loop_goes_on_and_too_many_are_refused(passwords: Argon2
     for check in checks:
         check.cancel()
     await asyncio.gather(*checks, return_exceptions=True)
-    assert await passwords.hashed("again") != ""
+    assert await passwords.hash("again") != ""

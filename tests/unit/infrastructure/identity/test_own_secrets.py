@@ -106,10 +106,10 @@ def test_one_that_others_can_read_is_an_error(tmp_path: Path) -> None:
 
 def test_a_hash_tells_which_pepper_it_was_made_with(tmp_path: Path) -> None:
     here, there = PepperedHash(b"1" * 32), PepperedHash(b"2" * 32)
-    hashed = here.hashed("a33_x_y")
+    hashed = here.hash("a33_x_y")
     assert here.made(hashed)
     assert not there.made(hashed)
-    assert hashed != there.hashed("a33_x_y") != here.hashed("a33_x_z")
+    assert hashed != there.hash("a33_x_y") != here.hash("a33_x_z")
     assert len(hashed) == 36
 
 

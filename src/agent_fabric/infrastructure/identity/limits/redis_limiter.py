@@ -52,7 +52,7 @@ RETRY_S: Final = 1.0
 """How often Redis is tried while it is gone; each time between a half and one and a half of it."""
 _MAX_HITS: Final = 1_000
 """In one exchange."""
-_LONGEST_KEY: Final = 200
+_MAX_KEY_BYTES: Final = 200
 
 # A period begins with its first hit, in Redis's own time: the clocks of servers may differ. A hit of 0 only looks.
 _COUNT: Final = """
@@ -255,4 +255,4 @@ class RedisLimiter:
 
 def _encode(key: str) -> bytes:
     data = key.encode("utf-8", "surrogatepass")
-    return data if len(data) <= _LONGEST_KEY else hashlib.sha256(data).hexdigest().encode()
+    return data if len(data) <= _MAX_KEY_BYTES else hashlib.sha256(data).hexdigest().encode()

@@ -11,14 +11,14 @@ from limits.aio.strategies import FixedWindowRateLimiter
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Count, Counters, QuotaState, Rate
 
-MOST = 20_000
+MAX_KEYS = 20_000
 """Keys that are kept; about 5 MB. When there are more, the oldest is forgotten: it has had most of its time."""
 
 
 class MemoryCounters:
     """Counters that end with the process."""
 
-    def __init__(self, clock: Clock, *, most: int = MOST) -> None:
+    def __init__(self, clock: Clock, *, most: int = MAX_KEYS) -> None:
         self._clock = clock
         self._most = most
         self._counts: OrderedDict[str, Count] = OrderedDict()

@@ -53,7 +53,7 @@ class SqlUserRepository:
     async def change(self, name: str, change: UserChange, *, keep_an_admin: bool, act: Act | None) -> User:
         def write(connection: SqlConnection) -> User:
             before = _require_user(connection, name)
-            after = before.changed(change)
+            after = before.apply(change)
             if keep_an_admin and before.is_admin and not after.is_admin:
                 _require_another_admin(connection, name)
             USERS.put(connection, after)

@@ -12,7 +12,7 @@ import typer
 from agent_fabric.bootstrap.identity import HINT, PROBLEM, Identity, is_to_be_said, open_identity
 from agent_fabric.bootstrap.records import open_records, open_secrets
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, password_for
+from agent_fabric.domain.identity.accounts import MAX_PASSWORD_CHARS, password_for
 from agent_fabric.domain.identity.principals import AnyScope, Scope, scope_from
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import plain, print_warning
@@ -75,7 +75,7 @@ def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:
     Never one of the command line, which every process of the machine can read.
     """
     if from_stdin:
-        return sys.stdin.readline(LONGEST_PASSWORD + 2).rstrip("\r\n")
+        return sys.stdin.readline(MAX_PASSWORD_CHARS + 2).rstrip("\r\n")
     if not sys.stdin.isatty():
         raise ConfigError(
             "There is no terminal to ask for a password", hint="Send it on standard input, with --password-stdin."

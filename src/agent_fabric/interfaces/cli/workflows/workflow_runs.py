@@ -61,7 +61,7 @@ from agent_fabric.interfaces.cli.workflows.workflow_places import (
 )
 from agent_fabric.interfaces.cli.workflows.workflow_summary import shown_value
 from agent_fabric.interfaces.cli.workflows.workflow_texts import tell_kept
-from agent_fabric.interfaces.views.workflows.graph import Drawn, drawn
+from agent_fabric.interfaces.views.workflows.graph import Drawn, draw
 from agent_fabric.interfaces.views.workflows.result import workflow_object, workflow_of
 from agent_fabric.interfaces.views.workflows.views import found_from
 from agent_fabric.wire.shape import Json
@@ -297,7 +297,7 @@ def print_dry_run(definition: WorkflowDefinition, inputs: Mapping[str, Any], *, 
         return
     foreseen = {each["step_id"]: each for each in result["step_results"]}
     sys.stdout.write(f"{plain(definition.name)} would do this; nothing has been run.\n\n")
-    for each in drawn(definition):
+    for each in draw(definition):
         sys.stdout.write("\n".join(_lines(each, foreseen[each.step.id])) + "\n")
 
 
@@ -308,7 +308,7 @@ def dry_run(definition: WorkflowDefinition, inputs: Mapping[str, Any]) -> dict[s
     result = result_of_workflow(workflow)
     scope = DryRunScope(workflow)
     steps = {step.id: step for step in definition.all_steps()}
-    order = {each.step.id: nth for nth, each in enumerate(drawn(definition))}
+    order = {each.step.id: nth for nth, each in enumerate(draw(definition))}
     result["step_results"].sort(key=lambda each: order[each["step_id"]])
     for entry in result["step_results"]:
         step = steps[entry["step_id"]]

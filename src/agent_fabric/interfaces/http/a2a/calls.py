@@ -309,7 +309,7 @@ def reply_in(text: str, data: Mapping[str, Any] | None) -> Reply:
         RpcError: it is not clear what is meant.
     """
     if data is None:
-        return _said(text)
+        return _read_words(text)
     if "decision" not in data:
         return Reply(Decision.APPROVE, args=data)  # a form, filled in
     decision, reason = data["decision"], data.get("reason", "")
@@ -327,7 +327,7 @@ def says_go_on(text: str) -> bool:
     return _plain(text) in GO_ON
 
 
-def _said(text: str) -> Reply:
+def _read_words(text: str) -> Reply:
     word, colon, reason = text.partition(":")
     decision = _WORDS.get(_plain(word))
     if decision is None or (colon and decision is not Decision.DENY):

@@ -109,7 +109,7 @@ class Messages:
         principal, context = who_asks(request), sending.message.context_id
         before = await self._before(context, principal) if context else None
         skill = sending.skill or (CHOOSES if before is None else model_of(before.task))
-        asked = Asked(text, () if before is None else await self._said(before))
+        asked = Asked(text, () if before is None else await self._turns_before(before))
         task = await self.models.task(skill, asked, principal)
         if before is not None:
             task = await with_quotes(task, asked, self.fabric, before=before.result.run_id, said=asked.background)
@@ -145,7 +145,7 @@ class Messages:
             )
         return view
 
-    async def _said(self, before: RunView) -> tuple[Turn, ...]:
+    async def _turns_before(self, before: RunView) -> tuple[Turn, ...]:
         """Return a conversation up to a run, and what came of that."""
         turns, result = turns_of(before.task.prompt), before.result
         if result.status.settled:
@@ -181,7 +181,7 @@ class Messages:
     async def _answer(self, request: Request, view: RunView, reply: Reply) -> Job:
         """Answer what a run asks, and continue it."""
         run_id = view.result.run_id
-        card = await self._asked(reply, (await describe_result(self.fabric, view.result)).approvals)
+        card = await self._question(reply, (await describe_result(self.fabric, view.result)).approvals)
         args = filled_in(card, reply.args) if reply.decision is Decision.APPROVE else reply.args
         by = await who_answers(request)
         if reply.decision is Decision.APPROVE and args is None and not reply.binding and not is_told_whole(card):
@@ -204,7 +204,7 @@ class Messages:
         going_on = started or replace(view.result, status=RunStatus.RUNNING, waiting_for=())
         return Job(self.fabric, request, model_of(view.task), view.task, going_on, is_followed=True)
 
-    async def _asked(self, reply: Reply, approvals: Sequence[str]) -> ApprovalCard:
+    async def _question(self, reply: Reply, approvals: Sequence[str]) -> ApprovalCard:
         """Return the question that is answered.
 
         Raises:

@@ -194,7 +194,7 @@ async def standing(fabric: ServerFabric, run_id: RunId, result: RunResult | None
     return told_as(opening(view), known, at=view.updated_at, asked=[APPROVAL.dump(card) for card in cards])
 
 
-def listed(record: RunRecord) -> Shown:
+def task_line(record: RunRecord) -> Shown:
     """Return one line about a run as a task."""
     return Shown(
         record.run_id,

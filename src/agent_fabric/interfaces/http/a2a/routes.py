@@ -107,22 +107,22 @@ class _Answers:
             case Method.SEND:
                 return await self._send(request, call)
             case Method.STREAM:
-                sending = _checked(Sending, call)
+                sending = _check_params(Sending, call)
                 job = await self._messages.begin(request, sending)
                 return await self._stream(call, job, sending.options.history_length)
             case Method.SUBSCRIBE:
-                wish = _checked(OneTask, call)
+                wish = _check_params(OneTask, call)
                 return await self._stream(call, await self._tasks.follow(request, wish.id), 0)
             case Method.GET:
-                wish = _checked(OneTask, call)
+                wish = _check_params(OneTask, call)
                 view = await self._tasks.find(wish.id, by=who_asks(request))
                 shown = await standing(self._fabric, view.result.run_id)
                 return _result(call, task_object(shown, history=wish.history_length))
             case Method.CANCEL:
-                shown = await self._tasks.cancel(request, _checked(OneTask, call).id)
+                shown = await self._tasks.cancel(request, _check_params(OneTask, call).id)
                 return _result(call, task_object(shown))
             case Method.LIST:
-                page = await self._tasks.page(_checked(Listing, call), by=who_asks(request))
+                page = await self._tasks.page(_check_params(Listing, call), by=who_asks(request))
                 return _result(call, page)
             case Method.PUSH:
                 raise no_push()
@@ -132,7 +132,7 @@ class _Answers:
                 )
 
     async def _send(self, request: Request, call: Call) -> Response:
-        sending = _checked(Sending, call)
+        sending = _check_params(Sending, call)
         job = await self._messages.begin(request, sending)
         result = await job.result() if sending.options.waits else None
         shown = await standing(self._fabric, job.run_id, result)
@@ -144,7 +144,7 @@ class _Answers:
         return AnswerStream(job, self._live, TaskVoice(call, shown, history=history))
 
 
-def _checked(model: type[Params], call: Call) -> Params:
+def _check_params(model: type[Params], call: Call) -> Params:
     try:
         return model.model_validate(call.params)
     except ValidationError as wrong:

@@ -15,7 +15,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.a2a.calls import PAGE, Listing
 from agent_fabric.interfaces.http.a2a.error_shape import Code, RpcError
-from agent_fabric.interfaces.http.a2a.objects import Shown, listed, standing, statuses_in, task_object
+from agent_fabric.interfaces.http.a2a.objects import Shown, standing, statuses_in, task_line, task_object
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_asks
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.models import model_of, right_for
@@ -93,7 +93,7 @@ class Tasks:
         )
         page = await self.fabric.catalogue.page(query, awaited=self.fabric.dispatch)
         await self.fabric.find.note_listed(page.records, by=by)
-        tasks = [listed(record) for record in page.records if record.updated_at >= after]
+        tasks = [task_line(record) for record in page.records if record.updated_at >= after]
         if wanted.include_artifacts:
             tasks = [await self._whole(each) for each in tasks]
         more = "" if page.older_than is None else str(page.older_than)

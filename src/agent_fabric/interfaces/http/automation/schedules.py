@@ -215,13 +215,13 @@ def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
     @routes.get(ONE, Scope.RUNS_READ, "Show a schedule", SCHEDULE, fails=[404])
     async def show(name: NamePath, request: Request) -> Response:
         """With the next five instants, and what became of the newest one."""
-        found = await _found(fabric, who_asks(request), name)
+        found = await _find_schedule(fabric, who_asks(request), name)
         return json_answer(await schedule_object(found, store.overview))
 
     @routes.get(f"{ONE}/firings", Scope.RUNS_READ, "List the firings of a schedule", FIRINGS, fails=[404])
     async def firings(name: NamePath, request: Request, limit: Limit = 50, before: Before = None) -> Iterable[Firing]:
         """What became of each due instant, the newest first."""
-        found = await _found(fabric, who_asks(request), name)
+        found = await _find_schedule(fabric, who_asks(request), name)
         return await store.history.firings(found.name, limit=limit, before=before)
 
     @routes.get(f"{ONE}/why", Scope.RUNS_READ, "Explain what a schedule did at a time", EXPLANATION, fails=[404])
@@ -229,7 +229,7 @@ def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
         """Answer from the log: fired, skipped, not due, moved by day-light saving, or no server was alive."""
         who = who_asks(request)
         try:
-            trigger = (await _found(fabric, who, name)).name
+            trigger = (await _find_schedule(fabric, who, name)).name
         except ScheduleNotFound:
             if not Viewer.of(who).sees_all:
                 raise
@@ -239,7 +239,7 @@ def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
     @routes.get(f"{ONE}/simulate", Scope.RUNS_READ, "Show when a schedule will be due", PLAN, fails=[404])
     async def simulated(name: NamePath, request: Request, start: From = None, to: To = None) -> Iterable[PlannedFiring]:
         """At most 20,000 instants, each with what is odd about it."""
-        found = await _found(fabric, who_asks(request), name)
+        found = await _find_schedule(fabric, who_asks(request), name)
         begin = fabric.automation.manage.clock.now() if start is None else start
         end = end_of_simulation(found.rule, begin, to)
         return simulate(found.rule, read_cron, begin, end)
@@ -269,7 +269,7 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
 
     async def change(request: Request, name: str, wish: dict[str, Any]) -> Response:
         who = await who_answers(request)
-        found = await _found(fabric, who, name)
+        found = await _find_schedule(fabric, who, name)
         changed = await manage.change(found, wish, by=who)
         return json_answer(await schedule_object(changed, store.overview))
 
@@ -292,7 +292,7 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
     async def remove(name: NamePath, request: Request) -> Schedule:
         """What it has started goes on. Its firings stay."""
         who = await who_answers(request)
-        found = await _found(fabric, who, name)
+        found = await _find_schedule(fabric, who, name)
         await manage.remove(found, by=who)
         return found
 
@@ -302,7 +302,7 @@ def _add_firing(routes: Routes, fabric: ServerFabric) -> None:
     async def fire(name: NamePath, request: Request) -> Response:
         """Whatever its rule says, and also while it is paused."""
         who = await who_answers(request)
-        found = await _found(fabric, who, name)
+        found = await _find_schedule(fabric, who, name)
         await fabric.start_run.admit(StartRequest(who))
         run_id = await fabric.automation.manage.fire(found, by=who)
         return json_answer({"run_id": run_id, "status": "running"}, 202, {"location": f"/runs/{run_id}"})
@@ -311,7 +311,7 @@ def _add_firing(routes: Routes, fabric: ServerFabric) -> None:
     async def backfill(wish: BackfillRequest, name: NamePath, request: Request) -> Backfilled:
         """Queue every instant of the period that was not fired; they are started one after another."""
         who = await who_answers(request)
-        found = await _found(fabric, who, name)
+        found = await _find_schedule(fabric, who, name)
         await fabric.start_run.admit(StartRequest(who))
         return await fabric.automation.backfill(
             found,
@@ -327,14 +327,14 @@ def _add_firing(routes: Routes, fabric: ServerFabric) -> None:
     async def withdraw(name: NamePath, request: Request) -> Withdrawn:
         """What waits to be made up for is skipped. Runs that were started go on."""
         who = await who_answers(request)
-        return await fabric.automation.backfill.withdraw(await _found(fabric, who, name), by=who)
+        return await fabric.automation.backfill.withdraw(await _find_schedule(fabric, who, name), by=who)
 
 
 def _sees(fabric: ServerFabric, who: Principal, schedule: Schedule) -> bool:
     return Viewer.of(who).sees(schedule.owner, Visibility(fabric.config.identity.visibility))
 
 
-async def _found(fabric: ServerFabric, who: Principal, name: str) -> Schedule:
+async def _find_schedule(fabric: ServerFabric, who: Principal, name: str) -> Schedule:
     """Return a schedule that the caller may see.
 
     Raises:

@@ -158,7 +158,7 @@ def _add_webhooks(routes: Routes, fabric: ServerFabric) -> None:
             raise invalid_credentials()
         return found
 
-    async def received(channel: str, request: Request) -> Response:
+    async def receive(channel: str, request: Request) -> Response:
         receipt = await receiver(channel)(dict(request.headers.items()), await request.body())
         return json_answer(dict(receipt.answer))
 
@@ -173,14 +173,14 @@ def _add_webhooks(routes: Routes, fabric: ServerFabric) -> None:
     @routes.post(WHATSAPP, Open.SIGNED, "Deliver messages of WhatsApp", content=_ANY_BODY, fails=_FAILS)
     async def deliver_whatsapp(request: Request) -> Response:
         """Answered when it is durable. The same message takes effect once."""
-        return await received("whatsapp", request)
+        return await receive("whatsapp", request)
 
     @routes.post(f"{BASE}/telegram", Open.SIGNED, "Deliver messages of Telegram", content=_ANY_BODY, fails=_FAILS)
     async def deliver_telegram(request: Request) -> Response:
         """Only with `channels.telegram.webhook_url`. Answered when it is durable; the same update takes effect once."""
-        return await received("telegram", request)
+        return await receive("telegram", request)
 
     @routes.post(f"{BASE}/slack", Open.SIGNED, "Deliver messages of Slack", content=_ANY_BODY, fails=_FAILS)
     async def deliver_slack(request: Request) -> Response:
         """Only with `channels.slack.signing_secret`: events and pressed buttons. Answered when it is durable."""
-        return await received("slack", request)
+        return await receive("slack", request)

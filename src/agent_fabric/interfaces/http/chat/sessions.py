@@ -165,7 +165,7 @@ def _add_listing(routes: Routes, fabric: ServerFabric) -> None:
             model_key=wish.model_key,
             pack=wish.pack,
             node=wish.node,
-            session_id=_reserved(request),
+            session_id=_reserved_id(request),
         )
         return json_answer(SESSION.dump(made), 201, {"location": f"{BASE}/{made.session_id}"})
 
@@ -226,7 +226,7 @@ def _add_session(routes: Routes, fabric: ServerFabric) -> None:
         """The fork is the caller's own. Its first turn begins with a copy of the session's files."""
         by = await who_answers(request)
         found = await chat.find(session_id, by=by)
-        made, draft = await chat.manage.fork(found, wish.message_id, by=by, session_id=_reserved(request))
+        made, draft = await chat.manage.fork(found, wish.message_id, by=by, session_id=_reserved_id(request))
         return json_answer(FORKED.dump(ForkedSession(made, draft)), 201, {"location": f"{BASE}/{made.session_id}"})
 
     @routes.post(f"{ONE}/read", Scope.RUNS_READ, "Mark a session as read", SESSION, fails=[404, 503, 507])
@@ -314,7 +314,7 @@ def _add_stopping(routes: Routes, fabric: ServerFabric) -> None:
         return await _standing(fabric, session)
 
 
-def _reserved(request: Request) -> SessionId | None:
+def _reserved_id(request: Request) -> SessionId | None:
     """Return the id that an idempotency key stands for; None: the request has no key."""
     chosen = request.scope["state"].get("run_id")
     return None if chosen is None else SessionId(chosen)

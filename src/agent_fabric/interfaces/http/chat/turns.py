@@ -82,7 +82,7 @@ def _add_looking(routes: Routes, fabric: ServerFabric) -> None:
         session = await chat.find(session_id, by=who_asks(request))
         return await verify_session(session)
 
-    @routes.tagged("runs").get(
+    @routes.with_tag("runs").get(
         "/runs/{run_id}/timeline", Scope.RUNS_READ, "Show when what happened in a run", TIMELINE, fails=[404, 409]
     )
     async def timeline(run_id: RunIdPath, request: Request) -> Timeline:
@@ -91,7 +91,7 @@ def _add_looking(routes: Routes, fabric: ServerFabric) -> None:
         events = await fabric.records.runs.read(found)
         return timeline_of(events, await status_of(fabric, found))
 
-    @routes.tagged("runs").get(
+    @routes.with_tag("runs").get(
         "/runs/{run_id}/context",
         Scope.RUNS_READ,
         "Show what a model was sent as of an event",

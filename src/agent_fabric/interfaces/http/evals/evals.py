@@ -107,7 +107,7 @@ def _add_starting(routes: Routes, fabric: ServerFabric) -> None:
         visibility = None if wish.visibility is None else Visibility(wish.visibility)
         started = await fabric.evals.evals.start(definition, by=by, visibility=visibility)
         await fabric.evals.jobs.start(started)
-        return await _shown(fabric, started, status=202)
+        return await _answer(fabric, started, status=202)
 
 
 def _person(principal: Principal) -> Principal:
@@ -135,14 +135,14 @@ def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
     ) -> Response:
         """As it stands."""
         by = who_asks(request)
-        return await _shown(fabric, await find.newest(viewer=Viewer.of(by), owner=owner_of(by) if own else ""))
+        return await _answer(fabric, await find.newest(viewer=Viewer.of(by), owner=owner_of(by) if own else ""))
 
     @routes.get(f"{BASE}/{{name}}", Scope.RUNS_READ, "Show an evaluation", EVAL, fails=[404])
     async def show(name: EvalPath, request: Request, compare: Compare = "") -> Response:
         """What it has shown so far; with `compare`, also how it differs from an older one."""
         viewer = Viewer.of(who_asks(request))
         found = await find(name, viewer=viewer)
-        return await _shown(fabric, found, await _compared(fabric, found, compare, viewer))
+        return await _answer(fabric, found, await _compare(fabric, found, compare, viewer))
 
     @routes.get(
         f"{BASE}/{{name}}/report",
@@ -155,7 +155,7 @@ def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
         """As Markdown."""
         viewer = Viewer.of(who_asks(request))
         found = await find(name, viewer=viewer)
-        text = markdown_report(await find.summary(found), await _compared(fabric, found, compare, viewer))
+        text = markdown_report(await find.summary(found), await _compare(fabric, found, compare, viewer))
         return Response(text, media_type="text/markdown")
 
 
@@ -172,7 +172,7 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
         if wish.retry_failed:
             await jobs.run.trials.retry_failed(found.eval_id)
         await jobs.start(found)
-        return await _shown(fabric, found, status=202)
+        return await _answer(fabric, found, status=202)
 
     @routes.post(f"{BASE}/{{name}}/cancel", Scope.RUNS, "End an evaluation", EVAL, fails=[404, 409, 503, 507])
     async def cancel(wish: OptionalBody[CancelRequest], name: EvalPath, request: Request) -> Response:
@@ -180,10 +180,10 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
         by = who_asks(request)
         found = await find(name, viewer=Viewer.of(by))
         await fabric.evals.cancel(found, by=by.name, reason=wish.reason)
-        return await _shown(fabric, found)
+        return await _answer(fabric, found)
 
 
-async def _compared(fabric: ServerFabric, evaluation: Eval, name: str, viewer: Viewer) -> Sequence[Comparison] | None:
+async def _compare(fabric: ServerFabric, evaluation: Eval, name: str, viewer: Viewer) -> Sequence[Comparison] | None:
     if not name:
         return None
     find = fabric.evals.evals.find
@@ -191,7 +191,7 @@ async def _compared(fabric: ServerFabric, evaluation: Eval, name: str, viewer: V
     return compare_evals(await find.summary(old), await find.summary(evaluation))
 
 
-async def _shown(
+async def _answer(
     fabric: ServerFabric, evaluation: Eval, compared: Sequence[Comparison] | None = None, *, status: int = 200
 ) -> Response:
     """Answer with how an evaluation stands now."""

@@ -212,7 +212,7 @@ def _add_signatures(routes: Routes, fabric: ServerFabric) -> None:
         [told] = await ShowCommands(fabric.find)([moved], by=who_asks(request))
         return told
 
-    @routes.tagged("fleet").post(
+    @routes.with_tag("fleet").post(
         "/api/v1/fleet/plans/{plan_id}/signatures", Scope.NODES, "Sign a plan", PLAN, fails=[404, 409]
     )
     async def sign_plan(wish: SignatureRequest, plan_id: Annotated[str, Path(max_length=64)]) -> Plan:

@@ -9,10 +9,10 @@ from fastapi import Path, Query, Request
 from pydantic import Field, SecretStr, StringConstraints
 from starlette.responses import Response
 
-from agent_fabric.application.identity.issue_token import LONGEST_LIFETIME_S, LONGEST_REFRESH_TOKEN
-from agent_fabric.application.identity.manage_api_keys import LASTS_S, LONGEST_S
+from agent_fabric.application.identity.issue_token import MAX_REFRESH_TOKEN_CHARS, MAX_TOKEN_LIFETIME_S
+from agent_fabric.application.identity.manage_api_keys import LASTS_S, MAX_KEY_LIFETIME_S
 from agent_fabric.bootstrap.identity import Identity
-from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD, User
+from agent_fabric.domain.identity.accounts import MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS, User
 from agent_fabric.domain.identity.principals import SCOPE_PATTERN, TOOLS_PREFIX, Principal, Role, Scope, scope_from
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody
@@ -40,8 +40,8 @@ _NARROWS = {"contains": {"type": "string", "pattern": f"^{TOOLS_PREFIX}"}}
 _IS_ADMIN = {"contains": {"const": Scope.ADMIN.value}}
 Scopes = Annotated[list[ScopeName], Field(json_schema_extra={"not": {"allOf": [_IS_ADMIN, _NARROWS]}})]
 """`admin` includes every tool, so it is not given together with a tool scope."""
-Secret = Annotated[SecretStr, Field(max_length=LONGEST_PASSWORD)]
-FreshSecret = Annotated[SecretStr, Field(min_length=SHORTEST_PASSWORD, max_length=LONGEST_PASSWORD)]
+Secret = Annotated[SecretStr, Field(max_length=MAX_PASSWORD_CHARS)]
+FreshSecret = Annotated[SecretStr, Field(min_length=MIN_PASSWORD_CHARS, max_length=MAX_PASSWORD_CHARS)]
 
 
 class _Taken(RequestBody, strict=False):
@@ -60,7 +60,7 @@ class LoginRequest(
 class RenewalRequest(_Taken, json_schema_extra={"examples": [{"refresh_token": "eyJhbGciOi…"}]}):
     """What a login gave to renew it with."""
 
-    refresh_token: Annotated[SecretStr, Field(min_length=1, max_length=LONGEST_REFRESH_TOKEN)]
+    refresh_token: Annotated[SecretStr, Field(min_length=1, max_length=MAX_REFRESH_TOKEN_CHARS)]
 
 
 class NewUser(
@@ -115,7 +115,7 @@ class TokenRequest(_Taken, json_schema_extra={"examples": [{"scopes": ["runs:rea
 
     scopes: list[ScopeName] | None = None
     """What it allows; by default all that they may."""
-    lifetime_s: Annotated[float, Field(gt=0, le=LONGEST_LIFETIME_S, allow_inf_nan=False)] | None = None
+    lifetime_s: Annotated[float, Field(gt=0, le=MAX_TOKEN_LIFETIME_S, allow_inf_nan=False)] | None = None
     """How long it counts; by default `identity.token_lifetime_s`."""
 
 
@@ -126,7 +126,7 @@ class NewKeyRequest(
 
     name: KeyName
     scopes: Scopes = Field(default=[Scope.RUNS_READ], min_length=1)
-    expires_in_s: Annotated[float, Field(gt=0, le=LONGEST_S)] | Literal["never"] = LASTS_S
+    expires_in_s: Annotated[float, Field(gt=0, le=MAX_KEY_LIFETIME_S)] | Literal["never"] = LASTS_S
     """How long it counts; `never` has to be said."""
 
 

@@ -16,7 +16,7 @@ from agent_fabric.domain.errors import ConfigError, ServerBusy
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.infrastructure.models.managed import ManagedBackend
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
-from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody, refused
+from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody, describe_problems
 from agent_fabric.interfaces.http.errors import refusal
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.schemas import ProbeRequest, PullRequest
@@ -197,7 +197,7 @@ def add_model_server(routes: Routes, fabric: ServerFabric) -> None:
         try:
             await managed.switch(change.model_dump(exclude_unset=True))
         except ValidationError as problem:
-            raise refused(problem) from None
+            raise describe_problems(problem) from None
         return _answer(managed)
 
     @routes.post(f"{PATH}/restart", Scope.ADMIN, "Restart the managed llama-server", MODEL_SERVER, fails=refusals)

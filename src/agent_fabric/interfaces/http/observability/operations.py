@@ -73,7 +73,7 @@ def add_operations(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None
 
 
 def _add_ready(routes: Routes, fabric: ServerFabric) -> None:
-    @routes.tagged("health").get(
+    @routes.with_tag("health").get(
         "/ready",
         Open.PUBLIC,
         "Check whether new work is accepted",

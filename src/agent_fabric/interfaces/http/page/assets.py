@@ -116,9 +116,9 @@ class _Rewriting:
 
     def text(self, source: str) -> str:
         """Return the module as it is served."""
-        return _LOADED.sub(self._loaded, _IMPORT.sub(self._imported, source))
+        return _LOADED.sub(self._rewrite_load, _IMPORT.sub(self._rewrite_import, source))
 
-    def _imported(self, found: "re.Match[str]") -> str:
+    def _rewrite_import(self, found: "re.Match[str]") -> str:
         module = _path(self._name, found["target"])
         names = (found["names"] or "").replace(" as ", ": ")
         taken = found["whole"] or f"{{{names}}}"
@@ -132,7 +132,7 @@ class _Rewriting:
         bundle = _relative(self._served, self._home[module])
         return f'import {{ "{module}" as {alias} }} from "{bundle}"; const {taken} = {alias};'
 
-    def _loaded(self, found: "re.Match[str]") -> str:
+    def _rewrite_load(self, found: "re.Match[str]") -> str:
         module = _path(self._name, found[1])
         if self._home.get(module, module) != module:
             raise ValueError(f"{self._name} loads {module} later, which {self._home[module]} holds")

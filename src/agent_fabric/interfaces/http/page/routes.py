@@ -14,7 +14,7 @@ from agent_fabric import __version__
 from agent_fabric.application.identity.page_logins import CODE_LIFETIME_S, PageLogin
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import Unauthenticated
-from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD
+from agent_fabric.domain.identity.accounts import MAX_PASSWORD_CHARS
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.answers import json_answer
@@ -35,7 +35,7 @@ class PageLoginRequest(RequestBody, strict=False, json_schema_extra={"examples":
 
     code: Annotated[str, StringConstraints(max_length=128)] = ""
     username: Annotated[str, StringConstraints(max_length=255)] = ""
-    password: Annotated[SecretStr, Field(max_length=LONGEST_PASSWORD)] = SecretStr("")
+    password: Annotated[SecretStr, Field(max_length=MAX_PASSWORD_CHARS)] = SecretStr("")
 
 
 class PageOpened(NamedTuple):
@@ -130,7 +130,7 @@ def _add_files(routes: Routes, assets: Assets, cookie_name: str) -> None:
     async def page(request: Request) -> Response:
         """A browser with a cookie is probably logged in, and can write at once; it is not checked here."""
         known = cookie_name in request.cookies or SECURE_COOKIE in request.cookies
-        answer = _sent(request, assets.shell if known else assets.index, cached="no-cache")
+        answer = _send_asset(request, assets.shell if known else assets.index, cached="no-cache")
         answer.headers["vary"] = "Accept-Encoding, Cookie"
         return answer
 
@@ -140,14 +140,14 @@ def _add_files(routes: Routes, assets: Assets, cookie_name: str) -> None:
             refused = refusal(404, "There is no such file", hint="The page has changed: load it again.")
             refused.headers.update(HEADERS)
             return refused
-        return _sent(request, found, cached=FOR_EVER)
+        return _send_asset(request, found, cached=FOR_EVER)
 
     doors = {"/": page, "/s/{session_id}": page, "/r/{run_id}": page, "/app/{digest}/{path:path}": file}
     for path, endpoint in doors.items():
         routes.get(path, Open.PUBLIC, HIDDEN, head=True)(endpoint)
 
 
-def _sent(request: Request, asset: Asset, *, cached: str) -> Response:
+def _send_asset(request: Request, asset: Asset, *, cached: str) -> Response:
     headers = {**HEADERS, "cache-control": cached, "vary": "Accept-Encoding"}
     if "gzip" in request.headers.get("accept-encoding", ""):
         headers["content-encoding"] = "gzip"
@@ -158,7 +158,7 @@ def _sent(request: Request, asset: Asset, *, cached: str) -> Response:
 def _add_login(routes: Routes, fabric: ServerFabric, addresses: Addresses, cookie_name: str) -> None:
     identity = fabric.identity
 
-    async def opened(wish: PageLoginRequest) -> Principal:
+    async def find_principal(wish: PageLoginRequest) -> Principal:
         if wish.code:
             return identity.login_codes.redeem(wish.code)
         access = (await identity.login(wish.username, wish.password.get_secret_value())).access
@@ -167,7 +167,7 @@ def _add_login(routes: Routes, fabric: ServerFabric, addresses: Addresses, cooki
     @routes.post(PAGE_LOGIN, Open.PUBLIC, "Log in to the page", PAGE_OPENED, fails=[401, 429, 503])
     async def log_in(wish: PageLoginRequest, request: Request) -> Response:
         """Answer with a page token, and with a cookie. Each login has a new id; either half alone opens nothing."""
-        principal = await opened(wish)
+        principal = await find_principal(wish)
         if principal.kind is Kind.LOCAL and addresses.source(request.scope):
             raise Unauthenticated("Invalid authentication credentials", hint="Open the page on the server's machine.")
         login = identity.page_logins.begin(principal)

@@ -68,8 +68,8 @@ class PageDoor:
         page_user: Callable[[str], Awaitable[Principal]] = websocket.state.page_user
         try:
             with self.sockets.introducing() as crowded_out:
-                token, principal = await _introduced(websocket, page_user, crowded_out)
-            with self.sockets.opened(principal) as opened:
+                token, principal = await _read_hello(websocket, page_user, crowded_out)
+            with self.sockets.register(principal) as opened:
                 await self._serve(websocket, opened, lambda: page_user(token))
         except WebSocketDisconnect:
             return
@@ -81,24 +81,24 @@ class PageDoor:
     async def _serve(self, websocket: WebSocket, opened: OpenSocket, who: Callable[[], Awaitable[Principal]]) -> None:
         principal = opened.principal
         await websocket.send_text(say("hello", name=principal.name, version=__version__, build=self.build))
-        talk = _Talk(self, websocket, principal)
+        requests = _PageRequests(self, websocket, principal)
         tasks = {
-            asyncio.create_task(talk.listen()),
+            asyncio.create_task(requests.listen()),
             asyncio.create_task(_tell(websocket, opened)),
             asyncio.create_task(_recheck(principal, who)),
         }
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (*tasks, *talk.followed.values()):
+            for task in (*tasks, *requests.followed.values()):
                 task.cancel()
-            await asyncio.gather(*tasks, *talk.followed.values(), return_exceptions=True)
+            await asyncio.gather(*tasks, *requests.followed.values(), return_exceptions=True)
         for task in done:
             task.result()
 
 
 @dataclass(slots=True)
-class _Talk:
+class _PageRequests:
     """What one page asks for."""
 
     door: PageDoor
@@ -111,7 +111,7 @@ class _Talk:
         invalid, heard, since = 0, 0, monotonic()
         while True:
             try:
-                message = await _received(self.websocket)
+                message = await _receive(self.websocket)
                 heard += 1
                 if monotonic() - since > FLOOD_S:
                     heard, since = 0, monotonic()
@@ -199,7 +199,7 @@ class _Talk:
         await self.websocket.send_text(text)
 
 
-async def _introduced(
+async def _read_hello(
     websocket: WebSocket, page_user: Callable[[str], Awaitable[Principal]], crowded_out: "asyncio.Future[None]"
 ) -> tuple[str, Principal]:
     """Return the page token and whose it is.
@@ -220,7 +220,7 @@ async def _introduced(
 
 async def _first(websocket: WebSocket, crowded_out: "asyncio.Future[None]") -> object:
     """Return the first message of a socket."""
-    receiving = asyncio.ensure_future(_received(websocket))
+    receiving = asyncio.ensure_future(_receive(websocket))
     either: set[asyncio.Future[Any]] = {receiving, crowded_out}
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -233,7 +233,7 @@ async def _first(websocket: WebSocket, crowded_out: "asyncio.Future[None]") -> o
             await asyncio.gather(receiving, return_exceptions=True)
 
 
-async def _received(websocket: WebSocket) -> object:
+async def _receive(websocket: WebSocket) -> object:
     message = await websocket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1005))
@@ -317,4 +317,4 @@ class RunFeed:
 
     async def _frames(self, feed: Feed, place: int) -> list[bytes]:
         frames = feed.after(place, most_bytes=CHUNK_BYTES)
-        return await self.live.stored(self.reader, feed.run_id, place) if frames is None else frames
+        return await self.live.read_stored(self.reader, feed.run_id, place) if frames is None else frames

@@ -70,7 +70,7 @@ class Sockets:
             self._silent.pop(crowded_out, None)
 
     @contextmanager
-    def opened(self, principal: Principal) -> Iterator[OpenSocket]:
+    def register(self, principal: Principal) -> Iterator[OpenSocket]:
         """Count a page as long as it is there.
 
         Raises:

@@ -28,7 +28,7 @@ from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import RunIdPath
 from agent_fabric.interfaces.http.runs.starting import about
 from agent_fabric.interfaces.http.schemas import UndoRequest
-from agent_fabric.interfaces.http.sse import disconnected
+from agent_fabric.interfaces.http.sse import wait_for_disconnect
 from agent_fabric.wire.changes import DIFF, UNDONE, diff_object, undo_object
 from agent_fabric.wire.runs import RUN_FILES, VERIFICATION
 
@@ -54,7 +54,7 @@ def add_changes(routes: Routes, fabric: ServerFabric) -> None:
         """By tools and by commands, in the folder that it worked in."""
         found = await look(await fabric.find(run_id, by=who_asks(request)))
         rest = replace(found, changes=found.changes[skip:])
-        return json_answer(await asyncio.to_thread(_described, look, rest, contents, exact))
+        return json_answer(await asyncio.to_thread(_describe, look, rest, contents, exact))
 
     @routes.post(
         "/runs/{run_id}/undo", Scope.RUNS, "Take back what a run changed", UNDONE, fails=[403, 404, 409, 503, 507]
@@ -87,10 +87,10 @@ async def _require_own_turn(fabric: ServerFabric, run_id: RunId, by: Principal) 
         require_owner(await fabric.chat.chat.find(created.body.session, by=by), by)
 
 
-def _described(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> dict[str, Any]:
+def _describe(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> dict[str, Any]:
     room = MAX_DIFF_BYTES
 
-    def compared(change: FileChange) -> FileDiff | None:
+    def compare(change: FileChange) -> FileDiff | None:
         nonlocal room
         if room <= 0:
             return None
@@ -98,7 +98,7 @@ def _described(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> di
         room -= len(one.text)
         return one
 
-    return diff_object(found, compared if contents else None, exact=exact)
+    return diff_object(found, compare if contents else None, exact=exact)
 
 
 def add_verification(routes: Routes, fabric: ServerFabric) -> None:
@@ -167,7 +167,7 @@ class FileAnswer(Response):
         )
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        gone = asyncio.ensure_future(disconnected(receive))
+        gone = asyncio.ensure_future(wait_for_disconnect(receive))
         try:
             with self._opened.file, roomy(scope):
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

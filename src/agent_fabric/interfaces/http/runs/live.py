@@ -172,7 +172,7 @@ class LiveRuns:
         coming.__enter__()
         asyncio.get_running_loop().call_later(EXPECTED_S, coming.__exit__, None, None, None)
 
-    async def stored(self, reader: RunReader, run_id: RunId, after: int, *, full: bool = False) -> list[bytes]:
+    async def read_stored(self, reader: RunReader, run_id: RunId, after: int, *, full: bool = False) -> list[bytes]:
         """Return some of the frames that follow a sequence number, from the store; however many ask, it is read once.
 
         Raises:

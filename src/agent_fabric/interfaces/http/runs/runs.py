@@ -34,7 +34,7 @@ from agent_fabric.interfaces.http.runs.search import (
 from agent_fabric.interfaces.http.runs.starting import about, resume_for, start_for, wait_for_result
 from agent_fabric.interfaces.http.schemas import CancelRequest, ResumeRequest, RunRequest
 from agent_fabric.interfaces.http.sse import EventStream, Reader
-from agent_fabric.interfaces.http.views import answer, detailed, look_at, status_of
+from agent_fabric.interfaces.http.views import answer, details_object, look_at, status_of
 from agent_fabric.wire.json_codec import dump_json
 from agent_fabric.wire.results import RESULT, RUN_DETAILS
 from agent_fabric.wire.runs import EVENT_LIST, RUN_LIST, STATUS, RunList
@@ -201,7 +201,7 @@ def _add_looking(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
     async def show(request: Request, run_id: RunIdPath) -> Response:
         """Answer with its result as far as there is one, and what was asked for."""
         found = await fabric.find(run_id, by=who_asks(request))
-        return json_answer(detailed(fabric, await look_at(fabric, found)))
+        return json_answer(details_object(fabric, await look_at(fabric, found)))
 
     @routes.get("/runs/{run_id}/status", Scope.RUNS_READ, "Get the status of a run", STATUS, fails=[404])
     async def status(request: Request, run_id: RunIdPath) -> Response:

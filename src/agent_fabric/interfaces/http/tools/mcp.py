@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 
 
-class McpDoor:
+class McpEndpoint:
     """The tools, made with the first request: what they are made of takes a second to import."""
 
     def __init__(self, own_url: str) -> None:
@@ -55,11 +55,11 @@ class McpDoor:
             await self._closing.wait()
 
 
-def add_mcp(routes: Routes, door: McpDoor) -> None:
+def add_mcp(routes: Routes, endpoint: McpEndpoint) -> None:
     """Add the route."""
 
     async def mcp() -> "Application":
-        return await door.application()
+        return await endpoint.application()
 
     for method in ("GET", "POST", "DELETE"):  # left out of the description: MCP describes itself
         routes.add(Route(method=method, path=PATH, access=Scope.RUNS_READ, handler=mcp))

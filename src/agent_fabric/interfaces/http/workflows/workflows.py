@@ -121,7 +121,7 @@ def _add_definitions(routes: Routes, files: _Files) -> None:
     @routes.post(f"{BASE}/validate", Scope.RUNS_READ, "Check workflows", CHECKED_WORKFLOWS, fails=[404])
     async def validate(wish: OptionalBody[WorkflowToCheck]) -> Response:
         """The same as `fabric workflow validate --json`: everything that is wrong. Nothing is run or kept."""
-        return json_answer(checked_object(await files.ask(partial(_checked, wish=wish))))
+        return json_answer(checked_object(await files.ask(partial(_check, wish=wish))))
 
     @routes.get(f"{BASE}/{{name}}", Scope.RUNS_READ, "Show a workflow", WORKFLOW, fails=[404])
     async def workflow(name: NamePath) -> Response:
@@ -129,7 +129,7 @@ def _add_definitions(routes: Routes, files: _Files) -> None:
         return json_answer(definition_object(await files.ask(partial(_find, name=name))))
 
 
-def _checked(workflows: Workflows, wish: WorkflowToCheck) -> Sequence[WorkflowFile]:
+def _check(workflows: Workflows, wish: WorkflowToCheck) -> Sequence[WorkflowFile]:
     if wish.text is not None:
         return [workflows.check_text(FilePath(wish.file), wish.text)]
     return workflows.files.list() if wish.name is None else [_find(workflows, wish.name)]

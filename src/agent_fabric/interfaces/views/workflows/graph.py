@@ -22,7 +22,7 @@ class Drawn(NamedTuple):
     """`then` or `else`, where the first step of one begins."""
 
 
-def drawn(definition: WorkflowDefinition) -> Iterator[Drawn]:
+def draw(definition: WorkflowDefinition) -> Iterator[Drawn]:
     """Return every step, those that can start earlier first, each followed by what is inside it."""
     ordered = definition.execution.mode is Mode.SEQUENTIAL
     yield from _list(definition.steps, ordered=ordered, depth=0, branch="")
@@ -30,7 +30,7 @@ def drawn(definition: WorkflowDefinition) -> Iterator[Drawn]:
 
 def graph_text(definition: WorkflowDefinition) -> str:
     """Return the graph as lines: the level of each step, what it does, and what it waits for."""
-    steps = list(drawn(definition))
+    steps = list(draw(definition))
     names = max((2 * each.depth + len(each.step.id) for each in steps), default=0)
     actions = max((len(each.step.action) for each in steps), default=0)
     lines: list[str] = []

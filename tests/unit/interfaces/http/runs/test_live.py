@@ -166,7 +166,7 @@ async def test_a_page_is_read_once_however_many_readers_want_it() -> None:
     live, pages = LiveRuns(), _Pages(PAGE + 3)
 
     async def read(after: int) -> list[int]:
-        return numbers(await live.stored(pages, RUN, after))  # type: ignore[arg-type]  # only `page` is needed
+        return numbers(await live.read_stored(pages, RUN, after))  # type: ignore[arg-type]  # only `page` is needed
 
     found = await asyncio.gather(*(read(-1) for _ in range(100)))
     assert found == [list(range(PAGE))] * 100
@@ -181,7 +181,7 @@ async def test_a_page_is_read_once_however_many_readers_want_it() -> None:
 async def test_only_some_pages_are_kept() -> None:
     live, pages = LiveRuns(), _Pages(PAGE * (PAGES + 50))
     for number in range(PAGES + 50):
-        await live.stored(pages, RUN, number * PAGE - 1)  # type: ignore[arg-type]  # as above
+        await live.read_stored(pages, RUN, number * PAGE - 1)  # type: ignore[arg-type]  # as above
     assert len(live._pages) <= PAGES
 
 
@@ -189,7 +189,7 @@ async def test_only_some_pages_are_kept() -> None:
 async def test_pages_of_long_events_are_kept_up_to_a_size(*, full: bool) -> None:
     live, pages = LiveRuns(), _Pages(10_000, text="x" * 1_900)
     for after in range(-1, 9_990, 7):
-        assert numbers(await live.stored(pages, RUN, after, full=full))[0] == after + 1  # type: ignore[arg-type]
+        assert numbers(await live.read_stored(pages, RUN, after, full=full))[0] == after + 1  # type: ignore[arg-type]
         assert sum(live._page_sizes.values()) <= PAGES_BYTES
     assert set(live._page_sizes) == set(live._pages)
     assert len(live._pages) <= PAGES
