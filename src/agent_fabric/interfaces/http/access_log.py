@@ -3,19 +3,16 @@
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.domain.secrets.references import REDACTED
 from agent_fabric.infrastructure.observability.operations_log import bind, operations_log, unbind
 
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Count = Callable[[str, str, int, float], None]
 """Takes the method, the route, the status and the seconds of every answer."""
 
@@ -36,7 +33,7 @@ class AccessLog:
     and it is on every line that is logged while the request is served, also on the server's own about an error.
     """
 
-    def __init__(self, app: App, log: OperationsLog | None = None, *, count: Count | None = None) -> None:
+    def __init__(self, app: ASGIApp, log: OperationsLog | None = None, *, count: Count | None = None) -> None:
         self._app = app
         self._count = count
         self._log = log or operations_log("http")

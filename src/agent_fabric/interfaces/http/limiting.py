@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_fabric.application.ports.limits import QuotaState, Rate
@@ -55,16 +56,16 @@ class FailureLimit:
             await self._app(scope, receive, send)
             return
         key = f"failures {source}"
-        standing = await self._limits.strangers.look(key, rate)
+        state = await self._limits.strangers.look(key, rate)
         # The page has limits of its own: guessing passwords must not lock out the owner, who shows a code.
-        if not standing.allowed and canonical(scope["path"]) != PAGE_LOGIN:
-            message = "Too many wrong credentials have come from this address"
-            await _refuse(message, "failures", standing, scope, receive, send)
+        if not state.allowed and canonical(scope["path"]) != PAGE_LOGIN:
+            refused = _refusal("Too many wrong credentials have come from this address", "failures", state)
+            await refused(scope, receive, send)
             return
 
         async def watch(message: Message) -> None:
-            refused = message["type"] == "http.response.start" and message["status"] == UNAUTHENTICATED
-            if refused and _shows_something(scope):
+            is_refused = message["type"] == "http.response.start" and message["status"] == UNAUTHENTICATED
+            if is_refused and _shows_something(scope):
                 await self._limits.strangers.hit(key, rate)
             await send(message)
 
@@ -115,10 +116,9 @@ class Limiting:
             body = (await receive()).get("body", b"")  # all of it: the gate has read it
             shows_code, receive = _shows_code(body), replay_body(body, receive)
         key = f"{'code' if shows_code else 'login'} {self._addresses.source(scope)}"
-        standing = await self._limits.strangers.hit(key, rate)
-        if not standing.allowed:
-            message = "Too many logins have failed from this address"
-            await _refuse(message, "login", standing, scope, receive, send)
+        state = await self._limits.strangers.hit(key, rate)
+        if not state.allowed:
+            await _refusal("Too many logins have failed from this address", "login", state)(scope, receive, send)
             return
 
         async def watch(message: Message) -> None:
@@ -134,19 +134,18 @@ class Limiting:
         told: list[tuple[bytes, bytes]] = []
         endpoint = self._endpoint(scope)
         if endpoint is not None:
-            standing = await self._limits.known.hit(f"{who} {endpoint.name}", endpoint.rate)
-            told = _headers(endpoint.rate, standing)
-            if not standing.allowed:
+            state = await self._limits.known.hit(f"{who} {endpoint.name}", endpoint.rate)
+            told = _headers(endpoint.rate, state)
+            if not state.allowed:
                 message = f"Too many requests to {endpoint.name} for now"
-                await _refuse(message, "endpoints", standing, scope, receive, send, rate=endpoint.rate)
+                await _refusal(message, "endpoints", state, endpoint.rate)(scope, receive, send)
                 return
         if rate is not None:
-            standing = await self._limits.known.hit(f"{who} {group}", rate)
-            if not standing.allowed:
-                message = "You have asked too often for now"
-                await _refuse(message, "requests", standing, scope, receive, send, rate=rate)
+            state = await self._limits.known.hit(f"{who} {group}", rate)
+            if not state.allowed:
+                await _refusal("You have asked too often for now", "requests", state, rate)(scope, receive, send)
                 return
-            told = told or _headers(rate, standing)
+            told = told or _headers(rate, state)
         most = self._limits.settings.streams
         streams = most is not None and _wants_stream(scope)
         if streams and most is not None and self._streams[who] >= most:
@@ -228,28 +227,17 @@ def _is_stream(headers: list[tuple[bytes, bytes]]) -> bool:
     return any(name == b"content-type" and value.startswith(_STREAM) for name, value in headers)
 
 
-def _headers(rate: Rate, standing: QuotaState) -> list[tuple[bytes, bytes]]:
+def _headers(rate: Rate, state: QuotaState) -> list[tuple[bytes, bytes]]:
     return [
         (b"ratelimit-limit", b"%d" % rate.amount),
-        (b"ratelimit-remaining", b"%d" % standing.remaining),
-        (b"ratelimit-reset", b"%d" % math.ceil(standing.reset_s)),
+        (b"ratelimit-remaining", b"%d" % state.remaining),
+        (b"ratelimit-reset", b"%d" % math.ceil(state.reset_s)),
     ]
 
 
-async def _refuse(
-    message: str,
-    limit: str,
-    standing: QuotaState,
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-    *,
-    rate: Rate | None = None,
-) -> None:
-    seconds = max(1, math.ceil(standing.reset_s))
+def _refusal(message: str, limit: str, state: QuotaState, rate: Rate | None = None) -> Response:
+    seconds = max(1, math.ceil(state.reset_s))
     hint = f"Ask again in {counted(seconds, 'second')}. The limit is `limits.{limit}`."
-    refused = TooManyRequests(message, hint=hint, retry_after_s=standing.reset_s)
-    response = problem(refused)
-    if rate is not None:
-        response.raw_headers.extend(_headers(rate, standing))
-    await response(scope, receive, send)
+    response = problem(TooManyRequests(message, hint=hint, retry_after_s=state.reset_s))
+    response.raw_headers.extend([] if rate is None else _headers(rate, state))
+    return response
