@@ -13,7 +13,7 @@ from agent_fabric.application.ports.runs import Progress, RunReader
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.http.views import look_at, standing_of
+from agent_fabric.interfaces.http.views import look_at
 from e2e.workflows.test_workflows import ASKS, CALLS, FAILS, GREET, META, WAITS
 from integration.http.served import PATIENCE_S, Served, served
 
@@ -267,6 +267,6 @@ async def test_the_status_of_a_run_and_its_results_belong_together_while_it_ends
             await until_settled(server, run_id)
 
         fabric = replace(server.fabric, reader=EndsMeanwhile(server.fabric.reader, end))
-        standing = await standing_of(fabric, RunId(run_id))
+        standing = await look_at(fabric, RunId(run_id))
         assert standing.status is standing.state.status is RunStatus.COMPLETED
         assert (await look_at(fabric, RunId(run_id))).result.status is RunStatus.COMPLETED

@@ -23,18 +23,7 @@ from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.interfaces.http.runs.starting import start_request
 from agent_fabric.interfaces.views.chat import json_export, markdown_export
-from agent_fabric.wire.chat import (
-    FORKED,
-    FOUND_MESSAGES,
-    MESSAGE,
-    MESSAGE_LIST,
-    SENT,
-    SESSION,
-    SESSION_LIST,
-    ForkedSession,
-    MessageList,
-    SentMessage,
-)
+from agent_fabric.wire import chat as wire
 
 _Name = Annotated[str, StringConstraints(max_length=1_000)]
 _Title = Annotated[str, StringConstraints(max_length=1_000)]
@@ -138,7 +127,7 @@ def add_sessions(routes: Routes, fabric: ServerFabric) -> None:
 def _add_listing(routes: Routes, fabric: ServerFabric) -> None:
     chat = fabric.chat.chat
 
-    @routes.get(BASE, Scope.RUNS_READ, "List sessions, the newest words first", SESSION_LIST)
+    @routes.get(BASE, Scope.RUNS_READ, "List sessions, the newest words first", wire.SESSION_LIST)
     async def list_sessions(
         request: Request,
         limit: Annotated[int, Query(ge=1, le=1_000, description="Most sessions to list.")] = 200,
@@ -154,7 +143,7 @@ def _add_listing(routes: Routes, fabric: ServerFabric) -> None:
         wanted = SessionQuery(viewer=viewer, owner=owner, archived=archived, before=before, limit=limit)
         return [listed_for(each, viewer) for each in await chat.sessions.list(wanted)]
 
-    @routes.post(BASE, Scope.RUNS, "Start a session", SESSION, status=201, fails=_CHANGES)
+    @routes.post(BASE, Scope.RUNS, "Start a session", wire.SESSION, status=201, fails=_CHANGES)
     async def create(wish: OptionalBody[SessionRequest], request: Request) -> Response:
         """Nothing is said in it yet."""
         fabric.require_store()
@@ -167,9 +156,9 @@ def _add_listing(routes: Routes, fabric: ServerFabric) -> None:
             node=wish.node,
             session_id=_reserved_id(request),
         )
-        return json_answer(SESSION.dump(made), 201, {"location": f"{BASE}/{made.session_id}"})
+        return json_answer(wire.SESSION.dump(made), 201, {"location": f"{BASE}/{made.session_id}"})
 
-    @routes.get(f"{BASE}/search", Scope.RUNS_READ, "Search what was said in sessions", FOUND_MESSAGES)
+    @routes.get(f"{BASE}/search", Scope.RUNS_READ, "Search what was said in sessions", wire.FOUND_MESSAGES)
     async def search(
         request: Request,
         q: Annotated[str, Query(max_length=1_000, description="Words; each may be the beginning of a longer one.")],
@@ -183,7 +172,7 @@ def _add_listing(routes: Routes, fabric: ServerFabric) -> None:
 def _add_session(routes: Routes, fabric: ServerFabric) -> None:
     chat = fabric.chat.chat
 
-    @routes.get(ONE, Scope.RUNS_READ, "Show a session", SESSION, fails=[404])
+    @routes.get(ONE, Scope.RUNS_READ, "Show a session", wire.SESSION, fails=[404])
     async def show(session_id: SessionPath, request: Request) -> Session:
         """Reading a private one of another user is recorded."""
         return await chat.find(session_id, by=who_asks(request))
@@ -203,7 +192,7 @@ def _add_session(routes: Routes, fabric: ServerFabric) -> None:
             return json_answer(json_export(whole), 200, name)
         return Response(markdown_export(whole), headers=name, media_type="text/markdown")
 
-    @routes.patch(ONE, Scope.RUNS, "Change a session", SESSION, fails=_CHANGES)
+    @routes.patch(ONE, Scope.RUNS, "Change a session", wire.SESSION, fails=_CHANGES)
     async def change(wish: SessionChange, session_id: SessionPath, request: Request) -> Session:
         """Its visibility is that of its runs, from now on and for all of them."""
         by = await who_answers(request)
@@ -220,16 +209,18 @@ def _add_session(routes: Routes, fabric: ServerFabric) -> None:
         await chat.manage.delete(await chat.find(session_id, by=by), by=by)
 
     @routes.post(
-        f"{ONE}/fork", Scope.RUNS, "Fork a session at a message", FORKED, status=201, fails=[403, 404, 503, 507]
+        f"{ONE}/fork", Scope.RUNS, "Fork a session at a message", wire.FORKED, status=201, fails=[403, 404, 503, 507]
     )
     async def fork(wish: OptionalBody[ForkRequest], session_id: SessionPath, request: Request) -> Response:
         """The fork is the caller's own. Its first turn begins with a copy of the session's files."""
         by = await who_answers(request)
         found = await chat.find(session_id, by=by)
         made, draft = await chat.manage.fork(found, wish.message_id, by=by, session_id=_reserved_id(request))
-        return json_answer(FORKED.dump(ForkedSession(made, draft)), 201, {"location": f"{BASE}/{made.session_id}"})
+        return json_answer(
+            wire.FORKED.dump(wire.ForkedSession(made, draft)), 201, {"location": f"{BASE}/{made.session_id}"}
+        )
 
-    @routes.post(f"{ONE}/read", Scope.RUNS_READ, "Mark a session as read", SESSION, fails=[404, 503, 507])
+    @routes.post(f"{ONE}/read", Scope.RUNS_READ, "Mark a session as read", wire.SESSION, fails=[404, 503, 507])
     async def read(_: OptionalBody[ReadRequest], session_id: SessionPath, request: Request) -> Session:
         """By its owner; others leave no trace."""
         by = who_asks(request)
@@ -239,21 +230,23 @@ def _add_session(routes: Routes, fabric: ServerFabric) -> None:
 def _add_messages(routes: Routes, fabric: ServerFabric) -> None:
     chat = fabric.chat.chat
 
-    @routes.get(f"{ONE}/messages", Scope.RUNS_READ, "Show what was said in a session", MESSAGE_LIST, fails=[404])
+    @routes.get(f"{ONE}/messages", Scope.RUNS_READ, "Show what was said in a session", wire.MESSAGE_LIST, fails=[404])
     async def messages(
         session_id: SessionPath,
         request: Request,
         before: Annotated[str, Query(max_length=200, description="Only messages before this one.")] = "",
         limit: Annotated[int, Query(ge=1, le=500, description="Most messages of one page.")] = 50,
-    ) -> MessageList:
+    ) -> wire.MessageList:
         """The newest, oldest first, then those that wait for their turn."""
         session = await chat.find(session_id, by=who_asks(request))
         page = await chat.messages.page(session.session_id, before=before, limit=limit)
         waiting = [] if before else [each.as_message() for each in await chat.queue.list(session.session_id)]
         shown = {each.message_id: each for each in (*page.messages, *waiting)}  # one may have begun in between
-        return MessageList([*shown.values()], page.has_older, session)
+        return wire.MessageList([*shown.values()], page.has_older, session)
 
-    @routes.post(f"{ONE}/messages", Scope.RUNS, "Say something in a session", SENT, status=202, fails=[*_CHANGES, 429])
+    @routes.post(
+        f"{ONE}/messages", Scope.RUNS, "Say something in a session", wire.SENT, status=202, fails=[*_CHANGES, 429]
+    )
     async def say(wish: MessageRequest, session_id: SessionPath, request: Request) -> Response:
         """It is durable, and its turn begins as soon as those before it have ended.
 
@@ -270,14 +263,16 @@ def _add_messages(routes: Routes, fabric: ServerFabric) -> None:
         try:
             sent = await chat.send(session, wish.content, by=by, after=wish.after, run_id=run_id, limited=limited)
         except MissedMessages as moved:
-            tail = [MESSAGE.dump(each) for each in moved.tail]
+            tail = [wire.MESSAGE.dump(each) for each in moved.tail]
             return problem(moved, more={"tail": tail})
         await fabric.chat.turns.begin_next(session.session_id)
         queued = (await chat.find(session.session_id, by=by)).turn != sent.run_id
-        answer = SentMessage(sent.run_id, sent.message_id, queued)
-        return json_answer(SENT.dump(answer), 202, {"location": f"/runs/{sent.run_id}"})
+        answer = wire.SentMessage(sent.run_id, sent.message_id, queued)
+        return json_answer(wire.SENT.dump(answer), 202, {"location": f"/runs/{sent.run_id}"})
 
-    @routes.patch(f"{ONE}/messages/{{message_id}}", Scope.RUNS, "Change a message that waits", MESSAGE, fails=_CHANGES)
+    @routes.patch(
+        f"{ONE}/messages/{{message_id}}", Scope.RUNS, "Change a message that waits", wire.MESSAGE, fails=_CHANGES
+    )
     async def change(
         wish: MessageChange, session_id: SessionPath, message_id: MessagePath, request: Request
     ) -> Response:
@@ -286,7 +281,7 @@ def _add_messages(routes: Routes, fabric: ServerFabric) -> None:
         session = await chat.find(session_id, by=by)
         changed = await chat.send.change(session, message_id, wish.content, by=by)
         await fabric.chat.turns.begin_next(session.session_id)
-        return json_answer(MESSAGE.dump(changed.as_message()))
+        return json_answer(wire.MESSAGE.dump(changed.as_message()))
 
     @routes.delete(
         f"{ONE}/messages/{{message_id}}", Scope.RUNS, "Withdraw a message that waits", status=204, fails=_CHANGES
@@ -300,7 +295,7 @@ def _add_messages(routes: Routes, fabric: ServerFabric) -> None:
 def _add_stopping(routes: Routes, fabric: ServerFabric) -> None:
     chat = fabric.chat.chat
 
-    @routes.post(f"{ONE}/stop", Scope.RUNS, "Stop the answer", SESSION, fails=_CHANGES)
+    @routes.post(f"{ONE}/stop", Scope.RUNS, "Stop the answer", wire.SESSION, fails=_CHANGES)
     async def stop(wish: OptionalBody[StopRequest], session_id: SessionPath, request: Request) -> Session:
         """What was said of it is kept, and marked. Without an answer under way, nothing happens."""
         by = await who_answers(request)

@@ -18,17 +18,8 @@ from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import LAST, RunIdPath
 from agent_fabric.interfaces.http.views import status_of
+from agent_fabric.wire import turns as wire
 from agent_fabric.wire.changes import diff_object
-from agent_fabric.wire.turns import (
-    CONTEXT,
-    LATER_CHANGES,
-    TAKEN_BACK,
-    TIMELINE,
-    VERIFIED_SESSION,
-    LaneContext,
-    RunContext,
-    taken_back_object,
-)
 
 
 def add_turns(routes: Routes, fabric: ServerFabric) -> None:
@@ -45,21 +36,21 @@ def _add_taking_back(routes: Routes, fabric: ServerFabric) -> None:
         f"{ONE}/messages/{{message_id}}/changes",
         Scope.RUNS_READ,
         "Show what was changed behind a message",
-        LATER_CHANGES,
+        wire.LATER_CHANGES,
         fails=[404, 503],
     )
     async def changes(session_id: SessionPath, message_id: MessagePath, request: Request) -> Response:
         """By each later turn, the newest first; and what was sent or pushed, which cannot be taken back."""
         session = await chat.find(session_id, by=who_asks(request))
         found = await undo_turns.look(session, message_id)
-        shown = LATER_CHANGES.dump(LaterChanges((), found.sent))
+        shown = wire.LATER_CHANGES.dump(LaterChanges((), found.sent))
         return json_answer({**shown, "runs": [diff_object(each, None) for each in found.diffs]})
 
     @routes.post(
         f"{ONE}/messages/{{message_id}}/undo",
         Scope.RUNS,
         "Take the files of a session back to a message",
-        TAKEN_BACK,
+        wire.TAKEN_BACK,
         fails=[403, 404, 409, 503, 507],
     )
     async def undo(
@@ -69,21 +60,23 @@ def _add_taking_back(routes: Routes, fabric: ServerFabric) -> None:
         by = await who_answers(request)
         session = await chat.find(session_id, by=by)
         done = await undo_turns(session, message_id, by=by, dry=wish.dry_run, force=wish.force)
-        return json_answer(taken_back_object(done))
+        return json_answer(wire.taken_back_object(done))
 
 
 def _add_looking(routes: Routes, fabric: ServerFabric) -> None:
     chat = fabric.chat.chat
     verify_session = VerifySession(chat.messages, fabric.records.storage.logs)
 
-    @routes.get(f"{ONE}/verify", Scope.RUNS_READ, "Check the record of a session", VERIFIED_SESSION, fails=[404, 503])
+    @routes.get(
+        f"{ONE}/verify", Scope.RUNS_READ, "Check the record of a session", wire.VERIFIED_SESSION, fails=[404, 503]
+    )
     async def verify(session_id: SessionPath, request: Request) -> VerifiedSession:
         """Recompute the hashes of all its turns."""
         session = await chat.find(session_id, by=who_asks(request))
         return await verify_session(session)
 
     @routes.with_tag("runs").get(
-        "/runs/{run_id}/timeline", Scope.RUNS_READ, "Show when what happened in a run", TIMELINE, fails=[404, 409]
+        "/runs/{run_id}/timeline", Scope.RUNS_READ, "Show when what happened in a run", wire.TIMELINE, fails=[404, 409]
     )
     async def timeline(run_id: RunIdPath, request: Request) -> Timeline:
         """Model calls, tool calls and waits of each lane, with their tokens and events."""
@@ -95,19 +88,21 @@ def _add_looking(routes: Routes, fabric: ServerFabric) -> None:
         "/runs/{run_id}/context",
         Scope.RUNS_READ,
         "Show what a model was sent as of an event",
-        CONTEXT,
+        wire.CONTEXT,
         fails=[404, 409],
     )
     async def context(
         run_id: RunIdPath,
         request: Request,
         seq: Annotated[int, Query(ge=0, le=LAST, description="The event; by default the newest.")] = LAST,
-    ) -> RunContext:
+    ) -> wire.RunContext:
         """The conversation of each lane as it was right behind this event."""
         found = await fabric.find(run_id, by=who_asks(request))
         state = run_as_of(found, await fabric.records.runs.read(found), seq)
         lanes = [
-            LaneContext(lane.lane_id, lane.model.model, lane.phase.value, lane.context_tokens, tuple(lane.messages))
+            wire.LaneContext(
+                lane.lane_id, lane.model.model, lane.phase.value, lane.context_tokens, tuple(lane.messages)
+            )
             for lane in state.lanes.values()
         ]
-        return RunContext(found, state.next_seq - 1, lanes)
+        return wire.RunContext(found, state.next_seq - 1, lanes)

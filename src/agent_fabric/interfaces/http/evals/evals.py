@@ -79,6 +79,7 @@ class EvalResumeRequest(RequestBody, json_schema_extra={"examples": [{"retry_fai
 
 
 BASE = "/api/v1/evals"
+ONE = f"{BASE}/{{name}}"
 EvalPath = Annotated[
     str, Path(max_length=200, description="Its id, the beginning of it, or else its name: the newest of that name.")
 ]
@@ -137,20 +138,14 @@ def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
         by = who_asks(request)
         return await _answer(fabric, await find.newest(viewer=Viewer.of(by), owner=owner_of(by) if own else ""))
 
-    @routes.get(f"{BASE}/{{name}}", Scope.RUNS_READ, "Show an evaluation", EVAL, fails=[404])
+    @routes.get(ONE, Scope.RUNS_READ, "Show an evaluation", EVAL, fails=[404])
     async def show(name: EvalPath, request: Request, compare: Compare = "") -> Response:
         """What it has shown so far; with `compare`, also how it differs from an older one."""
         viewer = Viewer.of(who_asks(request))
         found = await find(name, viewer=viewer)
         return await _answer(fabric, found, await _compare(fabric, found, compare, viewer))
 
-    @routes.get(
-        f"{BASE}/{{name}}/report",
-        Scope.RUNS_READ,
-        "Get the report of an evaluation",
-        also={200: _MARKDOWN},
-        fails=[404],
-    )
+    @routes.get(f"{ONE}/report", Scope.RUNS_READ, "Get the report of an evaluation", also={200: _MARKDOWN}, fails=[404])
     async def report(name: EvalPath, request: Request, compare: Compare = "") -> Response:
         """As Markdown."""
         viewer = Viewer.of(who_asks(request))
@@ -162,9 +157,7 @@ def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
 def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
     find, jobs = fabric.evals.evals.find, fabric.evals.jobs
 
-    @routes.post(
-        f"{BASE}/{{name}}/resume", Scope.RUNS, "Go on with an evaluation", EVAL, status=202, fails=[404, 409, 503, 507]
-    )
+    @routes.post(f"{ONE}/resume", Scope.RUNS, "Go on with an evaluation", EVAL, status=202, fails=[404, 409, 503, 507])
     async def resume(wish: OptionalBody[EvalResumeRequest], name: EvalPath, request: Request) -> Response:
         """What has an outcome is not tried again. One that was cancelled stays as it is."""
         by = _person(await who_answers(request))
@@ -174,7 +167,7 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
         await jobs.start(found)
         return await _answer(fabric, found, status=202)
 
-    @routes.post(f"{BASE}/{{name}}/cancel", Scope.RUNS, "End an evaluation", EVAL, fails=[404, 409, 503, 507])
+    @routes.post(f"{ONE}/cancel", Scope.RUNS, "End an evaluation", EVAL, fails=[404, 409, 503, 507])
     async def cancel(wish: OptionalBody[CancelRequest], name: EvalPath, request: Request) -> Response:
         """End the runs that are under way for it, too. What has an outcome keeps it."""
         by = who_asks(request)

@@ -29,15 +29,7 @@ from agent_fabric.interfaces.http.fleet.node_schemas import (
 from agent_fabric.interfaces.http.fleet.nodes import ONE, ExecutionId, NodePath, find_command
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes
-from agent_fabric.wire.nodes import (
-    COMMAND,
-    NODE_CHUNK,
-    NODE_TERMINAL,
-    NODE_UPLOAD,
-    NodeChunk,
-    NodeTerminal,
-    NodeUpload,
-)
+from agent_fabric.wire import nodes as wire
 from agent_fabric.wire.plans import PLAN
 
 COMMANDS: Final = f"{ONE}/commands"
@@ -79,10 +71,10 @@ def _add_files(routes: Routes, fabric: ServerFabric) -> None:
         return told
 
     def chunk(told: Mapping[str, Any]) -> Response:
-        found = NodeChunk(int(told.get("offset", 0)), int(told.get("size", 0)), str(told.get("data", "")))
-        return json_answer(NODE_CHUNK.dump(found))
+        found = wire.NodeChunk(int(told.get("offset", 0)), int(told.get("size", 0)), str(told.get("data", "")))
+        return json_answer(wire.NODE_CHUNK.dump(found))
 
-    @routes.get(f"{ONE_COMMAND}/output", Scope.RUNS_READ, "Fetch a long output", NODE_CHUNK, fails=_FAILS)
+    @routes.get(f"{ONE_COMMAND}/output", Scope.RUNS_READ, "Fetch a long output", wire.NODE_CHUNK, fails=_FAILS)
     async def output(
         node: NodePath,
         execution_id: ExecutionId,
@@ -93,22 +85,22 @@ def _add_files(routes: Routes, fabric: ServerFabric) -> None:
         """A result holds beginning and end of a long output; the machine keeps all of it for a week."""
         return chunk(await ask(request, node, execution_id, Method.FETCH, {"stream": stream, "offset": offset}))
 
-    @routes.get(f"{ONE_COMMAND}/file", Scope.NODES, "Fetch a part of a file", NODE_CHUNK, fails=_FAILS)
+    @routes.get(f"{ONE_COMMAND}/file", Scope.NODES, "Fetch a part of a file", wire.NODE_CHUNK, fails=_FAILS)
     async def read(node: NodePath, execution_id: ExecutionId, request: Request, offset: Offset = 0) -> Response:
         """The file is the one that a call of `file_get` has opened; if it has changed since, it is refused."""
         return chunk(await ask(request, node, execution_id, Method.FILE_READ, {"offset": offset}))
 
-    @routes.post(f"{ONE_COMMAND}/file", Scope.NODES, "Send a part of a file", NODE_UPLOAD, fails=_FAILS)
-    async def write(wish: ChunkRequest, node: NodePath, execution_id: ExecutionId, request: Request) -> NodeUpload:
+    @routes.post(f"{ONE_COMMAND}/file", Scope.NODES, "Send a part of a file", wire.NODE_UPLOAD, fails=_FAILS)
+    async def write(wish: ChunkRequest, node: NodePath, execution_id: ExecutionId, request: Request) -> wire.NodeUpload:
         """After the last part the machine checks size and SHA-256, and puts the file in its place in one step."""
         told = await ask(request, node, execution_id, Method.FILE_WRITE, {"offset": wish.offset, "data": wish.data})
-        return NodeUpload(int(told.get("offset", 0)), told.get("done") is True)
+        return wire.NodeUpload(int(told.get("offset", 0)), told.get("done") is True)
 
 
 def _add_terminals(routes: Routes, fleet: Fleet) -> None:
     """Add the routes of shells: a person reads and types at a terminal whose session was approved."""
 
-    @routes.get(f"{ONE_COMMAND}/terminal", Scope.NODES, "Read from a shell", NODE_TERMINAL, fails=_FAILS)
+    @routes.get(f"{ONE_COMMAND}/terminal", Scope.NODES, "Read from a shell", wire.NODE_TERMINAL, fails=_FAILS)
     async def read(
         request: Request,
         node: NodePath,
@@ -117,7 +109,7 @@ def _add_terminals(routes: Routes, fleet: Fleet) -> None:
         wait_s: Annotated[
             float, Query(ge=0, le=SHELL_READ_S, allow_inf_nan=False, description="How long to wait for something.")
         ] = SHELL_READ_S,
-    ) -> NodeTerminal:
+    ) -> wire.NodeTerminal:
         """What it has printed since; empty: nothing. When `status` is settled and nothing comes, that was all."""
         machine, command = await _shell_of(fleet, request, node, execution_id)
         printed: Mapping[str, Any] | None = None
@@ -131,8 +123,10 @@ def _add_terminals(routes: Routes, fleet: Fleet) -> None:
             printed = await _ask(fleet, machine, Method.FETCH, asked, 0.0)
         return _describe(command, printed or {}, offset)
 
-    @routes.post(f"{ONE_COMMAND}/terminal", Scope.NODES, "Type into a shell", NODE_TERMINAL, fails=_FAILS)
-    async def write(wish: TypedRequest, request: Request, node: NodePath, execution_id: ExecutionId) -> NodeTerminal:
+    @routes.post(f"{ONE_COMMAND}/terminal", Scope.NODES, "Type into a shell", wire.NODE_TERMINAL, fails=_FAILS)
+    async def write(
+        wish: TypedRequest, request: Request, node: NodePath, execution_id: ExecutionId
+    ) -> wire.NodeTerminal:
         """Only who has asked for the shell may type. It ends by itself after 15 minutes without a key."""
         machine, command = await _shell_of(fleet, request, node, execution_id)
         if command.status is not CommandStatus.SENT:
@@ -166,10 +160,10 @@ async def _ask(
     return told if isinstance(told, Mapping) else None
 
 
-def _describe(command: NodeCommand, printed: Mapping[str, Any], offset: int) -> NodeTerminal:
+def _describe(command: NodeCommand, printed: Mapping[str, Any], offset: int) -> wire.NodeTerminal:
     result = command.result or {}
     code, error = result.get("exit_code"), result.get("error")
-    return NodeTerminal(
+    return wire.NodeTerminal(
         command.status.value,
         offset,
         int(printed.get("size", offset)),
@@ -183,7 +177,7 @@ def _add_signatures(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes of approvers' signatures, for machines that do not trust their hub: of commands and plans."""
     fleet = fabric.fleet
 
-    @routes.post(COMMANDS, Scope.NODES, "Prepare a command", COMMAND, fails=[*_FAILS, 507])
+    @routes.post(COMMANDS, Scope.NODES, "Prepare a command", wire.COMMAND, fails=[*_FAILS, 507])
     async def prepare(wish: PrepareRequest, node: NodePath, request: Request) -> NodeCommand:
         """The command that a run asks about is kept, so that approvers can sign it before they approve."""
         machine = await fleet.operate.find(node)
@@ -193,7 +187,7 @@ def _add_signatures(routes: Routes, fabric: ServerFabric) -> None:
             raise NodeNotFound(f"The approval is not about {machine.name}", hint="See it: fabric approvals show ID")
         return command
 
-    @routes.post(f"{ONE_COMMAND}/signatures", Scope.NODES, "Sign a command", COMMAND, fails=[404, 409])
+    @routes.post(f"{ONE_COMMAND}/signatures", Scope.NODES, "Sign a command", wire.COMMAND, fails=[404, 409])
     async def sign_command(
         wish: SignatureRequest, node: NodePath, execution_id: ExecutionId, request: Request
     ) -> NodeCommand:

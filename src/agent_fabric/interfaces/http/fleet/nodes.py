@@ -36,24 +36,7 @@ from agent_fabric.interfaces.http.fleet.node_schemas import (
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Open, OptionalBody, Routes
-from agent_fabric.wire.nodes import (
-    CHECKED_NODE_CALL,
-    COMMAND,
-    COMMANDS,
-    CREATED_INVITE,
-    INVITES,
-    JOINED,
-    NODE,
-    NODE_AUDIT,
-    NODE_RULINGS,
-    NODES,
-    SERVED_TOOLS,
-    CheckedNodeCall,
-    CreatedInvite,
-    Joined,
-    NodeRulings,
-    ServedToolList,
-)
+from agent_fabric.wire import nodes as wire
 
 BASE = "/api/v1/nodes"
 ONE = f"{BASE}/{{node}}"
@@ -87,7 +70,7 @@ def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
         headers = {"etag": f'"{made.sha256}"', "cache-control": "no-cache"}
         return Response(made.data, media_type="application/zip", headers=headers)
 
-    @routes.post(f"{BASE}/invites", Scope.ADMIN, "Invite machines", CREATED_INVITE, status=201, fails=[503, 507])
+    @routes.post(f"{BASE}/invites", Scope.ADMIN, "Invite machines", wire.CREATED_INVITE, status=201, fails=[503, 507])
     async def invite(wish: OptionalBody[InviteRequest], request: Request) -> Response:
         """Answers with a token, this once, and with one line for the machine."""
         made = await fleet.invite(
@@ -105,10 +88,10 @@ def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
             f"echo '{program.sha256}  fabric-node.pyz' | sha256sum -c - && "
             f"python3 fabric-node.pyz join {url} --token {made.token} --hub-key {key}"
         )
-        told = CreatedInvite(made.token, key, program.sha256, url, line, made.invite.expires_at)
-        return json_answer(CREATED_INVITE.dump(told), 201, {"cache-control": "no-store"})
+        told = wire.CreatedInvite(made.token, key, program.sha256, url, line, made.invite.expires_at)
+        return json_answer(wire.CREATED_INVITE.dump(told), 201, {"cache-control": "no-store"})
 
-    @routes.get(f"{BASE}/invites", Scope.ADMIN, "List invitations", INVITES)
+    @routes.get(f"{BASE}/invites", Scope.ADMIN, "List invitations", wire.INVITES)
     async def invites() -> Iterable[Invite]:
         """Those that can still be used, without their tokens."""
         return await fleet.invite.invites.list(at=fleet.invite.clock.now())
@@ -117,9 +100,9 @@ def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
         JOIN_PATH,
         Open.PUBLIC,
         "Join as a machine",
-        JOINED,
+        wire.JOINED,
         status=201,
-        also=gives(JOINED, status=202, text="A person has to confirm it first: ask again."),
+        also=gives(wire.JOINED, status=202, text="A person has to confirm it first: ask again."),
         fails=[401, 503, 507],
     )
     async def join(wish: JoinRequest) -> Response:
@@ -127,7 +110,7 @@ def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
         node = await fleet.hub.join(wish.token, wish.public_key, wish.name, wish.os_info)
         digest = hashlib.sha256(wish.token.encode()).hexdigest()
         pending = node.status is NodeStatus.PENDING
-        told = Joined(
+        told = wire.Joined(
             status="pending" if pending else "enrolled",
             agent_id="" if pending else node.id,
             name=node.name,
@@ -136,7 +119,7 @@ def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
             code=node.note if pending else "",
         )
         _log.info("machine %s has joined as node %s (%s)", node.hostname, node.name, node.id)
-        return json_answer(JOINED.dump(told), 202 if pending else 201, {"cache-control": "no-store"})
+        return json_answer(wire.JOINED.dump(told), 202 if pending else 201, {"cache-control": "no-store"})
 
 
 def _seen_as(request: Request, own_url: str) -> str:
@@ -148,7 +131,7 @@ def _seen_as(request: Request, own_url: str) -> str:
 
 
 def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
-    @routes.get(BASE, Scope.RUNS_READ, "List nodes", NODES)
+    @routes.get(BASE, Scope.RUNS_READ, "List nodes", wire.NODES)
     async def nodes(
         selector: Annotated[
             str, Query(max_length=500, pattern=SELECTOR, description="A name, `role=web,env!=dev`, or `all`.")
@@ -158,12 +141,12 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         """Machines by name: status, when each was last seen, labels, tools and what is in force there."""
         return select_nodes(selector, await fleet.hub.nodes.list(revoked=revoked))
 
-    @routes.get(ONE, Scope.RUNS_READ, "Show a node", NODE, fails=[404])
+    @routes.get(ONE, Scope.RUNS_READ, "Show a node", wire.NODE, fails=[404])
     async def show(node: NodePath) -> Node:
         """Everything that is known about a machine."""
         return await fleet.operate.find(node)
 
-    @routes.get(f"{ONE}/commands", Scope.RUNS_READ, "List commands", COMMANDS, fails=[404])
+    @routes.get(f"{ONE}/commands", Scope.RUNS_READ, "List commands", wire.COMMANDS, fails=[404])
     async def commands(
         node: NodePath,
         request: Request,
@@ -178,19 +161,19 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         kept = await fleet.hub.commands.list(found.id, open_only=open_only, limit=limit)
         return await shown(kept, by=who_asks(request))
 
-    @routes.get(f"{ONE}/commands/{{execution_id}}", Scope.RUNS_READ, "Show a command", COMMAND, fails=[404])
+    @routes.get(f"{ONE}/commands/{{execution_id}}", Scope.RUNS_READ, "Show a command", wire.COMMAND, fails=[404])
     async def command(node: NodePath, execution_id: ExecutionId, request: Request) -> NodeCommand:
         """What came of it, if it is settled."""
         _, found = await find_command(fleet, node, execution_id)
         [told] = await shown([found], by=who_asks(request))
         return told
 
-    @routes.get(f"{ONE}/policy", Scope.RUNS_READ, "Show what is in force on a node", NODE_RULINGS, fails=[404])
-    async def policy(node: NodePath) -> NodeRulings:
+    @routes.get(f"{ONE}/policy", Scope.RUNS_READ, "Show what is in force on a node", wire.NODE_RULINGS, fails=[404])
+    async def policy(node: NodePath) -> wire.NodeRulings:
         """Each rule of the node's own file and of the hub, and whether something stricter decides."""
         found = await fleet.operate.find(node)
         why = fleet.explain(found)
-        return NodeRulings(
+        return wire.NodeRulings(
             why.in_force.version,
             *why.in_force.documents,
             why.otherwise,
@@ -203,10 +186,10 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         f"{ONE}/policy/check",
         Scope.RUNS_READ,
         "Explain what would become of a call on a node",
-        CHECKED_NODE_CALL,
+        wire.CHECKED_NODE_CALL,
         fails=[404],
     )
-    async def check(wish: CallToCheck, node: NodePath, request: Request) -> CheckedNodeCall:
+    async def check(wish: CallToCheck, node: NodePath, request: Request) -> wire.CheckedNodeCall:
         """What the node's own file, the hub's policy for it and the hub's rules for all say. Nothing is sent."""
         found = await fleet.operate.find(node)
         if too_deep(wish.arguments, await request.body()):
@@ -215,20 +198,22 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         asked = CommandRequest(node=found, tool_name=tool_name, arguments=arguments, by="")
         decided, why = fleet.dispatch.judge(asked), fleet.explain(found)
         call = proposed_call(NODE_TOOLS[tool_name], arguments, found.name)
-        return CheckedNodeCall(
+        return wire.CheckedNodeCall(
             decided.verdict, decided.reason, decided.rule, why.in_force.version, why.said_about(call, decided)
         )
 
-    @routes.get(f"{ONE}/tools", Scope.NODES, "List the tools of MCP servers on a node", SERVED_TOOLS, fails=[404, 409])
-    async def tools(node: NodePath) -> ServedToolList:
+    @routes.get(
+        f"{ONE}/tools", Scope.NODES, "List the tools of MCP servers on a node", wire.SERVED_TOOLS, fails=[404, 409]
+    )
+    async def tools(node: NodePath) -> wire.ServedToolList:
         """Asks each server that the machine has reported. A call of one is `SERVER.tool` with its arguments."""
         found = await fleet.operate.find(node)
         fleet.dispatch.require_usable(found, queue=False)
         listing = await fleet.tools.catalogue.of(fleet.dispatch, found, "hub", fresh=True)
-        return ServedToolList(listing.tools, listing.problems)
+        return wire.ServedToolList(listing.tools, listing.problems)
 
     @routes.get(
-        f"{ONE}/audit", Scope.ADMIN, "Compare the record of a node with the hub's", NODE_AUDIT, fails=[404, 409]
+        f"{ONE}/audit", Scope.ADMIN, "Compare the record of a node with the hub's", wire.NODE_AUDIT, fails=[404, 409]
     )
     async def audit(node: NodePath) -> NodeAudit:
         """Names calls that only the node, or only the hub, knows."""
@@ -250,7 +235,7 @@ async def find_command(fleet: Fleet, node: str, execution_id: str) -> tuple[Node
 def _add_changing(routes: Routes, fleet: Fleet) -> None:
     fails = [404, 409, 503, 507]
 
-    @routes.patch(ONE, Scope.NODES, "Rename or label a node", NODE, fails=fails)
+    @routes.patch(ONE, Scope.NODES, "Rename or label a node", wire.NODE, fails=fails)
     async def change(wish: NodeUpdate, node: NodePath, request: Request) -> Node:
         """Labels select nodes for commands and plans. What a node reports itself is `fact.…`, and stays its own.
 
@@ -264,7 +249,7 @@ def _add_changing(routes: Routes, fleet: Fleet) -> None:
             found = await fleet.operate.rename(found.id, wish.name, by=by)
         return found
 
-    @routes.put(f"{ONE}/policy", Scope.ADMIN, "Set the hub's policy for a node", NODE, fails=fails)
+    @routes.put(f"{ONE}/policy", Scope.ADMIN, "Set the hub's policy for a node", wire.NODE, fails=fails)
     async def set_policy(wish: PolicyDocument, node: NodePath, request: Request) -> Node:
         """It is synced at once. It can be stricter than the node's own floor, and never laxer."""
         if too_deep(wish.rules, await request.body()):
@@ -272,17 +257,17 @@ def _add_changing(routes: Routes, fleet: Fleet) -> None:
         document = wish.model_dump(exclude_none=True)
         return await fleet.operate.set_policy(node, document, by=who_asks(request))
 
-    @routes.post(f"{ONE}/rotate", Scope.ADMIN, "Give a node a new key", NODE, fails=fails)
+    @routes.post(f"{ONE}/rotate", Scope.ADMIN, "Give a node a new key", wire.NODE, fails=fails)
     async def rotate(node: NodePath, request: Request) -> Node:
         """The node makes it, and the old key signs it."""
         return await fleet.operate.rotate(node, by=who_asks(request))
 
-    @routes.post(f"{ONE}/resolve", Scope.ADMIN, "Settle a conflict, or confirm a machine", NODE, fails=fails)
+    @routes.post(f"{ONE}/resolve", Scope.ADMIN, "Settle a conflict, or confirm a machine", wire.NODE, fails=fails)
     async def resolve(wish: ResolveRequest, node: NodePath, request: Request) -> Node:
         """`keep` lets the next machine with the key connect; otherwise the node is revoked."""
         return await fleet.operate.resolve(node, keep=wish.keep, by=who_asks(request))
 
-    @routes.delete(ONE, Scope.ADMIN, "Revoke a node", NODE, fails=fails)
+    @routes.delete(ONE, Scope.ADMIN, "Revoke a node", wire.NODE, fails=fails)
     async def revoke(node: NodePath, request: Request) -> Node:
         """Its connection ends within a second, its queue is cancelled, and its id is never used again."""
         return await fleet.operate.revoke(node, by=who_asks(request))
@@ -290,7 +275,7 @@ def _add_changing(routes: Routes, fleet: Fleet) -> None:
 
 def _add_settling(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
     @routes.delete(
-        f"{ONE}/commands/{{execution_id}}", Scope.NODES, "Cancel a command", COMMAND, fails=[404, 409, 503, 507]
+        f"{ONE}/commands/{{execution_id}}", Scope.NODES, "Cancel a command", wire.COMMAND, fails=[404, 409, 503, 507]
     )
     async def cancel(node: NodePath, execution_id: ExecutionId, request: Request) -> NodeCommand:
         """One that waits is not sent; one that is under way is ended on the node."""

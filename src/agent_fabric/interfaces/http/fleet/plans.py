@@ -26,6 +26,7 @@ from agent_fabric.interfaces.http.runs.starting import start_for
 from agent_fabric.wire.plans import ASKED_PLAN, PLAN, PLANS, AskedPlan
 
 BASE: Final = "/api/v1/fleet/plans"
+ONE: Final = f"{BASE}/{{plan_id}}"
 PlanPath = Annotated[str, Path(description="The id of a plan.", max_length=64)]
 
 
@@ -87,13 +88,13 @@ def add_fleet_plans(routes: Routes, fabric: ServerFabric) -> None:
         """Plans, the newest first."""
         return await fleet.plans.list(limit=limit)
 
-    @routes.get(f"{BASE}/{{plan_id}}", Scope.RUNS_READ, "Show a plan", PLAN, fails=[404])
+    @routes.get(ONE, Scope.RUNS_READ, "Show a plan", PLAN, fails=[404])
     async def show(plan_id: PlanPath) -> Plan:
         """What was frozen, and how far it has come."""
         return await fleet.roll_out.find(plan_id)
 
     @routes.post(
-        f"{BASE}/{{plan_id}}/apply",
+        f"{ONE}/apply",
         Scope.NODES,
         "Apply a plan",
         ASKED_PLAN,
@@ -112,7 +113,7 @@ def add_fleet_plans(routes: Routes, fabric: ServerFabric) -> None:
             return await fleet.roll_out.change(plan_id, status, since=since, note=note)
 
         change.__doc__ = text
-        routes.post(f"{BASE}/{{plan_id}}/{word}", Scope.NODES, summary, PLAN, fails=fails)(change)
+        routes.post(f"{ONE}/{word}", Scope.NODES, summary, PLAN, fails=fails)(change)
 
     running, halted, waiting = PlanStatus.RUNNING, PlanStatus.HALTED, PlanStatus.WAITING
     add_change("halt", "Halt a plan", "Nothing more is sent, within a second.", halted, (running,))

@@ -19,19 +19,7 @@ from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.gate import END, RENEW
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Open, OptionalBody, Routes
-from agent_fabric.wire.identity import (
-    CREATED_KEY,
-    KEY,
-    KEYS,
-    LOGIN,
-    PRINCIPAL,
-    REMOVED_USER,
-    TOKEN,
-    USER,
-    USERS,
-    KeyState,
-    RemovedUser,
-)
+from agent_fabric.wire import identity as wire
 
 UserName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]
 KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
@@ -143,7 +131,7 @@ def add_identity(routes: Routes, identity: Identity) -> None:
 
 
 def _add_login(routes: Routes, identity: Identity) -> None:
-    @routes.post("/api/v1/login", Open.PUBLIC, "Log in with a name and a password", LOGIN, fails=[401, 429, 503])
+    @routes.post("/api/v1/login", Open.PUBLIC, "Log in with a name and a password", wire.LOGIN, fails=[401, 429, 503])
     async def log_in(wish: LoginRequest) -> Response:
         """Answer with a token for `Authorization: Bearer TOKEN`. Whatever is wrong, the answer is the same.
 
@@ -151,19 +139,21 @@ def _add_login(routes: Routes, identity: Identity) -> None:
         """
         issued = await identity.login(wish.username, wish.password.get_secret_value())
         _log.info("%s has logged in", issued.access.name)
-        return json_answer(LOGIN.dump(issued), headers=_NOT_KEPT)
+        return json_answer(wire.LOGIN.dump(issued), headers=_NOT_KEPT)
 
-    @routes.post(RENEW, Open.PUBLIC, "Renew a login", TOKEN, fails=[401, 429, 503])
+    @routes.post(RENEW, Open.PUBLIC, "Renew a login", wire.TOKEN, fails=[401, 429, 503])
     async def renew(wish: RenewalRequest) -> Response:
         """Answer with another access token, until the login ends. A new password and a logout everywhere end it."""
-        return json_answer(TOKEN.dump(await identity.renew(wish.refresh_token.get_secret_value())), headers=_NOT_KEPT)
+        return json_answer(
+            wire.TOKEN.dump(await identity.renew(wish.refresh_token.get_secret_value())), headers=_NOT_KEPT
+        )
 
     @routes.post(END, Open.PUBLIC, "Log out", status=204, fails=[401, 429, 503])
     async def end(wish: RenewalRequest) -> None:
         """End one login: neither its access tokens nor its refresh token count any more."""
         _log.info("%s has logged out", await identity.renew.end(wish.refresh_token.get_secret_value()))
 
-    @routes.get("/api/v1/me", Scope.RUNS_READ, "Show who is asking", PRINCIPAL, fails=[401])
+    @routes.get("/api/v1/me", Scope.RUNS_READ, "Show who is asking", wire.PRINCIPAL, fails=[401])
     async def me(request: Request) -> Principal:
         """Return who the credential belongs to, and its scopes."""
         return who_asks(request)
@@ -182,6 +172,7 @@ def _add_login(routes: Routes, identity: Identity) -> None:
         await identity.users.log_out(who_asks(request))
 
 
+ONE_USER = "/api/v1/users/{name}"
 UserPath = Annotated[str, Path(description="The name of a user.")]
 
 
@@ -189,26 +180,26 @@ def add_users(routes: Routes, identity: Identity) -> None:
     """Add the routes. What they change counts at once."""
     users = identity.users
 
-    @routes.get("/api/v1/users", Scope.ADMIN, "List users", USERS, fails=[401])
+    @routes.get("/api/v1/users", Scope.ADMIN, "List users", wire.USERS, fails=[401])
     async def list_users() -> Iterable[User]:
         """Answer with all users, by name."""
         return await users.list()
 
-    @routes.post("/api/v1/users", Scope.ADMIN, "Add a user", USER, status=201, fails=[401, 409, 429, 503, 507])
+    @routes.post("/api/v1/users", Scope.ADMIN, "Add a user", wire.USER, status=201, fails=[401, 409, 429, 503, 507])
     async def add(wish: NewUser, request: Request) -> Response:
         """No caller can grant a scope that they lack."""
         who = who_asks(request)
         password = None if wish.password is None else wish.password.get_secret_value()
         user = await users.add(wish.name, password=password, role=wish.role, extra=map(scope_from, wish.scopes), by=who)
         _log.info("%s has added the user %s as %s", who.name, user.name, user.role.value)
-        return json_answer(USER.dump(user), status=201)
+        return json_answer(wire.USER.dump(user), status=201)
 
-    @routes.get("/api/v1/users/{name}", Scope.ADMIN, "Show a user", USER, fails=[401, 404])
+    @routes.get(ONE_USER, Scope.ADMIN, "Show a user", wire.USER, fails=[401, 404])
     async def show(name: UserPath) -> User:
         """Return the scopes of a user."""
         return await users.get(name)
 
-    @routes.patch("/api/v1/users/{name}", Scope.ADMIN, "Change a user", USER, fails=[401, 404, 409, 503, 507])
+    @routes.patch(ONE_USER, Scope.ADMIN, "Change a user", wire.USER, fails=[401, 404, 409, 503, 507])
     async def change(wish: UserUpdate, name: UserPath, request: Request) -> User:
         """All of their tokens count no more. The last admin stays one; only the machine itself can change that."""
         who = who_asks(request)
@@ -217,8 +208,8 @@ def add_users(routes: Routes, identity: Identity) -> None:
         _log.info("%s has changed the user %s", who.name, user.name)
         return user
 
-    @routes.delete("/api/v1/users/{name}", Scope.ADMIN, "Remove a user", REMOVED_USER, fails=[401, 404, 409, 503, 507])
-    async def remove(name: UserPath, request: Request) -> RemovedUser:
+    @routes.delete(ONE_USER, Scope.ADMIN, "Remove a user", wire.REMOVED_USER, fails=[401, 404, 409, 503, 507])
+    async def remove(name: UserPath, request: Request) -> wire.RemovedUser:
         """All of their tokens count no more; keys that they have made stay, and are listed in the answer.
 
         The last admin cannot be removed so.
@@ -226,14 +217,10 @@ def add_users(routes: Routes, identity: Identity) -> None:
         who = who_asks(request)
         await users.remove(name, by=who)
         _log.info("%s has removed the user %s", who.name, name)
-        return RemovedUser(name, [KeyState(key, "live") for key in await identity.keys.made_by(name)])
+        return wire.RemovedUser(name, [wire.KeyState(key, "live") for key in await identity.keys.made_by(name)])
 
     @routes.post(
-        "/api/v1/users/{name}/password",
-        Scope.ADMIN,
-        "Give a user a new password",
-        status=204,
-        fails=[401, 404, 429, 503, 507],
+        f"{ONE_USER}/password", Scope.ADMIN, "Give a user a new password", status=204, fails=[401, 404, 429, 503, 507]
     )
     async def set_password(wish: NewPassword, name: UserPath, request: Request) -> None:
         """All of their tokens count no more."""
@@ -242,10 +229,10 @@ def add_users(routes: Routes, identity: Identity) -> None:
         _log.info("%s has given the user %s a new password", who.name, name)
 
     @routes.post(
-        "/api/v1/users/{name}/tokens",
+        f"{ONE_USER}/tokens",
         Scope.ADMIN,
         "Issue a token for a user's script",
-        TOKEN,
+        wire.TOKEN,
         status=201,
         fails=[401, 404, 503, 507],
     )
@@ -255,36 +242,38 @@ def add_users(routes: Routes, identity: Identity) -> None:
         scopes = None if wish.scopes is None else map(scope_from, wish.scopes)
         issued = await identity.issue(name, by=who, scopes=scopes, lifetime_s=wish.lifetime_s)
         _log.info("%s has issued a token for the user %s", who.name, issued.name)
-        return json_answer(TOKEN.dump(issued), 201, _NOT_KEPT)
+        return json_answer(wire.TOKEN.dump(issued), 201, _NOT_KEPT)
 
 
 def add_keys(routes: Routes, identity: Identity) -> None:
     """Add the routes. What they change counts at once."""
     keys = identity.keys
 
-    @routes.get("/api/v1/keys", Scope.ADMIN, "List API keys, the newest first", KEYS, fails=[401])
+    @routes.get("/api/v1/keys", Scope.ADMIN, "List API keys, the newest first", wire.KEYS, fails=[401])
     async def list_keys(
         all: Annotated[bool, Query(description="Whether to include those that are no longer valid.")] = False,  # noqa: A002
-    ) -> Iterable[KeyState]:
+    ) -> Iterable[wire.KeyState]:
         """The keys themselves are not included: they cannot be shown again."""
         now, found = time.time(), await keys.list(also_dead=all)
-        return (KeyState.of(key, now=now, usable=keys.is_usable(key)) for key in found)
+        return (wire.KeyState.of(key, now=now, usable=keys.is_usable(key)) for key in found)
 
-    @routes.post("/api/v1/keys", Scope.ADMIN, "Make an API key", CREATED_KEY, status=201, fails=[401, 409, 503, 507])
+    @routes.post(
+        "/api/v1/keys", Scope.ADMIN, "Make an API key", wire.CREATED_KEY, status=201, fails=[401, 409, 503, 507]
+    )
     async def create(wish: NewKeyRequest, request: Request) -> Response:
         """Answer with the key, this once. No caller can grant a scope that they lack."""
         who = who_asks(request)
         lasts_s = None if wish.expires_in_s == "never" else wish.expires_in_s
         made = await keys.create(wish.name, scopes=map(scope_from, wish.scopes), lasts_s=lasts_s, by=who)
         _log.info("%s has made the key %s (%s)", who.name, made.key.name, made.key.id)
-        return json_answer({**KEY.dump(KeyState(made.key, "live")), "key": made.secret}, 201, _NOT_KEPT)
+        return json_answer({**wire.KEY.dump(wire.KeyState(made.key, "live")), "key": made.secret}, 201, _NOT_KEPT)
 
-    @routes.delete("/api/v1/keys/{key_id}", Scope.ADMIN, "Revoke an API key", KEY, fails=[401, 404, 503, 507])
+    @routes.delete("/api/v1/keys/{key_id}", Scope.ADMIN, "Revoke an API key", wire.KEY, fails=[401, 404, 503, 507])
     async def revoke(
         key_id: Annotated[str, Path(description="The id of a key, or the name of a live one.")], request: Request
-    ) -> KeyState:
+    ) -> wire.KeyState:
         """It opens nothing from now on, and stays in the list of all keys."""
         who = who_asks(request)
         key = await keys.revoke(key_id, by=who)
         _log.info("%s has revoked the key %s (%s)", who.name, key.name, key.id)
-        return KeyState.of(key, now=time.time())
+        return wire.KeyState.of(key, now=time.time())

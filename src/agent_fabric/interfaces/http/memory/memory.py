@@ -35,26 +35,7 @@ from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.interfaces.http.runs.starting import start_for, wait_for_result
-from agent_fabric.wire.memory import (
-    DOCUMENT,
-    DOCUMENTS,
-    FACT,
-    FACTS,
-    FORGOTTEN,
-    FOUND_LIST,
-    HISTORY,
-    IMPORTED,
-    PASSAGES,
-    FactHistory,
-    ForgottenFact,
-    FoundItem,
-    ImportedFacts,
-    forgotten_document,
-    forgotten_fact,
-    found_items,
-    history_of,
-    imported_facts,
-)
+from agent_fabric.wire import memory as wire
 from agent_fabric.wire.runs import STATUS
 
 Label = Annotated[str, StringConstraints(min_length=1, max_length=40)]
@@ -121,6 +102,8 @@ class FactReview(RequestBody, json_schema_extra={"examples": [{"decision": "acce
 
 DOCUMENTS_BASE = "/api/v1/documents"
 FACTS_BASE = "/api/v1/memory/facts"
+ONE_DOCUMENT = f"{DOCUMENTS_BASE}/{{document_id}}"
+ONE_FACT = f"{FACTS_BASE}/{{fact_id}}"
 DocumentPath = Annotated[str, Path(max_length=16, description="The id of a document, or the beginning of it.")]
 FactPath = Annotated[str, Path(max_length=12, description="The id of a fact, or the beginning of it.")]
 Question = Annotated[str, Query(min_length=1, max_length=2_000, description="A question, or a few words.")]
@@ -180,19 +163,23 @@ def add_memory(routes: Routes, fabric: ServerFabric, lazy: LazyMemory) -> None:
 
 def _add_documents(routes: Routes, fabric: ServerFabric, lazy: LazyMemory) -> None:
     @routes.get(
-        "/api/v1/memory/search", Scope.RUNS_READ, "Search documents and facts", FOUND_LIST, fails=[501, 502, 503, 504]
+        "/api/v1/memory/search",
+        Scope.RUNS_READ,
+        "Search documents and facts",
+        wire.FOUND_LIST,
+        fails=[501, 502, 503, 504],
     )
     async def search(
         request: Request, q: Question, earlier: Earlier = "", limit: Passages = 6, labels: LabelFilter = ""
-    ) -> Iterable[FoundItem]:
+    ) -> Iterable[wire.FoundItem]:
         """The best first. An empty list: memory has nothing that fits well enough."""
         wanted = DocumentQuery(
             viewer=_own(request), labels=tuple(filter(None, labels.split(","))), sealed_facts=not who_asks(request).run
         )
         answer = await lazy.memory.search(q, wanted, earlier=earlier, limit=limit)
-        return found_items(answer)
+        return wire.found_items(answer)
 
-    @routes.get(DOCUMENTS_BASE, Scope.RUNS_READ, "List documents", DOCUMENTS)
+    @routes.get(DOCUMENTS_BASE, Scope.RUNS_READ, "List documents", wire.DOCUMENTS)
     async def documents(request: Request) -> Iterable[Document]:
         """One's own, and those that are shared with the team."""
         return await lazy.memory.store.documents.list(DocumentQuery(viewer=_own(request), limit=1_000))
@@ -201,7 +188,7 @@ def _add_documents(routes: Routes, fabric: ServerFabric, lazy: LazyMemory) -> No
         DOCUMENTS_BASE,
         Scope.RUNS,
         "Add a document",
-        DOCUMENT,
+        wire.DOCUMENT,
         status=201,
         also=gives(STATUS, status=202, text="The run that fetches the page waits for an answer."),
         fails=[501, 502, 503, 504, 507],
@@ -228,34 +215,28 @@ def _add_documents(routes: Routes, fabric: ServerFabric, lazy: LazyMemory) -> No
         found = _with_warning(fabric, await replace(lazy.memory.add, embed=None)(new))
         if lazy.memory.add.embed is None or found.state is DocumentState.READY:
             return found
-        return json_answer({**DOCUMENT.dump(found), "run_id": await lazy.vectors.ensure(by)}, 201)
+        return json_answer({**wire.DOCUMENT.dump(found), "run_id": await lazy.vectors.ensure(by)}, 201)
 
-    @routes.get(f"{DOCUMENTS_BASE}/{{document_id}}", Scope.RUNS_READ, "Show a document", DOCUMENT, fails=[404])
+    @routes.get(ONE_DOCUMENT, Scope.RUNS_READ, "Show a document", wire.DOCUMENT, fails=[404])
     async def document(document_id: DocumentPath, request: Request) -> Response:
         """With its text. Its state says how far it has been read."""
         store = lazy.memory.store
         found = await store.documents.find(document_id, viewer=_own(request))
         text = "".join(each.text for each in await store.passages.read(found.document_id))
-        return json_answer({**DOCUMENT.dump(found), "text": text})
+        return json_answer({**wire.DOCUMENT.dump(found), "text": text})
 
-    @routes.delete(
-        f"{DOCUMENTS_BASE}/{{document_id}}", Scope.RUNS, "Erase a document", FORGOTTEN, fails=[404, 503, 507]
-    )
-    async def erase(document_id: DocumentPath, request: Request, runs: WithRuns = False) -> ForgottenFact:
+    @routes.delete(ONE_DOCUMENT, Scope.RUNS, "Erase a document", wire.FORGOTTEN, fails=[404, 503, 507])
+    async def erase(document_id: DocumentPath, request: Request, runs: WithRuns = False) -> wire.ForgottenFact:
         """Text, words and vectors are erased; only its owner can do that. Says which logs still hold passages."""
         owner = await _person(request)
         done = await lazy.memory.forget_document(document_id, by=owner, viewer=_own(request))
         if runs:
             left = await lazy.memory.remove_remains(done.left, owner=owner, by=who_asks(request).name)
             done = done._replace(left=left)
-        return forgotten_document(done)
+        return wire.forgotten_document(done)
 
     @routes.get(
-        f"{DOCUMENTS_BASE}/{{document_id}}/passages",
-        Scope.RUNS_READ,
-        "List the passages of a document",
-        PASSAGES,
-        fails=[404],
+        f"{ONE_DOCUMENT}/passages", Scope.RUNS_READ, "List the passages of a document", wire.PASSAGES, fails=[404]
     )
     async def passages(
         document_id: DocumentPath, request: Request, first: First = 0, last: Last = None
@@ -266,7 +247,7 @@ def _add_documents(routes: Routes, fabric: ServerFabric, lazy: LazyMemory) -> No
 
 
 def _add_reading_of_facts(routes: Routes, lazy: LazyMemory) -> None:
-    @routes.get(FACTS_BASE, Scope.RUNS_READ, "List facts", FACTS)
+    @routes.get(FACTS_BASE, Scope.RUNS_READ, "List facts", wire.FACTS)
     async def facts(request: Request, status: StatusFilter = None) -> Iterable[Fact]:
         """One's own, the newest first; `proposed` ones wait for a review."""
         statuses = () if status is None else (status,)
@@ -281,31 +262,31 @@ def _add_reading_of_facts(routes: Routes, lazy: LazyMemory) -> None:
         name = {"content-disposition": 'attachment; filename="facts.md"'}
         return Response(export_facts(found), media_type="text/markdown", headers=name)
 
-    @routes.get(f"{FACTS_BASE}/{{fact_id}}", Scope.RUNS_READ, "Say where a fact comes from", HISTORY, fails=[404])
-    async def why(fact_id: FactPath, request: Request) -> FactHistory:
+    @routes.get(ONE_FACT, Scope.RUNS_READ, "Say where a fact comes from", wire.HISTORY, fails=[404])
+    async def why(fact_id: FactPath, request: Request) -> wire.FactHistory:
         """The sentence, its quote and run, who agreed, and the answers that used it."""
         found = await lazy.memory.review.why(fact_id, viewer=_own(request))
         if found.fact.sealed:
             require_person(who_asks(request))  # a run would write it into a log that is open
-        return history_of(found)
+        return wire.history_of(found)
 
 
 def _add_changes_of_facts(routes: Routes, lazy: LazyMemory) -> None:
-    @routes.post(FACTS_BASE, Scope.RUNS, "Remember a fact", FACT, status=201, fails=[503, 507])
+    @routes.post(FACTS_BASE, Scope.RUNS, "Remember a fact", wire.FACT, status=201, fails=[503, 507])
     async def remember(wish: FactRequest, request: Request) -> Fact:
         """On the word of the person who asks. Runs cannot do this: they propose."""
         owner, kind = await _person(request), FactKind(wish.kind or FactKind.FACT)
         return await lazy.memory.remember(wish.text, by=owner, kind=kind, pinned=wish.pinned)
 
-    @routes.post(f"{FACTS_BASE}/import", Scope.RUNS, "Import facts", IMPORTED, fails=[503, 507])
-    async def import_(wish: FactsImport, request: Request) -> ImportedFacts:
+    @routes.post(f"{FACTS_BASE}/import", Scope.RUNS, "Import facts", wire.IMPORTED, fails=[503, 507])
+    async def import_(wish: FactsImport, request: Request) -> wire.ImportedFacts:
         """What was in use waits for a review, unless `accept` vouches for the file. Doing it again changes nothing."""
         made = await lazy.memory.import_facts(
             wish.text, owner=await _person(request), source=wish.source or "an import", vouched=wish.accept
         )
-        return imported_facts(made)
+        return wire.imported_facts(made)
 
-    @routes.post(f"{FACTS_BASE}/{{fact_id}}/review", Scope.RUNS, "Review a fact", FACT, fails=[404, 409, 503, 507])
+    @routes.post(f"{ONE_FACT}/review", Scope.RUNS, "Review a fact", wire.FACT, fails=[404, 409, 503, 507])
     async def review(wish: FactReview, fact_id: FactPath, request: Request) -> Fact:
         """Accept or reject what a run proposes, or say that a fact still holds."""
         owner, viewer = await _person(request), _own(request)
@@ -320,14 +301,14 @@ def _add_changes_of_facts(routes: Routes, lazy: LazyMemory) -> None:
                 assert_never(unknown)
         return fact
 
-    @routes.patch(f"{FACTS_BASE}/{{fact_id}}", Scope.RUNS, "Change a fact", FACT, fails=[404, 409, 503, 507])
+    @routes.patch(ONE_FACT, Scope.RUNS, "Change a fact", wire.FACT, fails=[404, 409, 503, 507])
     async def change(wish: FactChange, fact_id: FactPath, request: Request) -> Fact:
         """A new text makes a new fact, which replaces the old one."""
         return await lazy.memory.review.edit(
             fact_id, wish.text, by=await _person(request), viewer=_own(request), pinned=wish.pinned
         )
 
-    @routes.delete(f"{FACTS_BASE}/{{fact_id}}", Scope.RUNS, "Forget a fact", FORGOTTEN, fails=[404, 409, 503, 507])
+    @routes.delete(ONE_FACT, Scope.RUNS, "Forget a fact", wire.FORGOTTEN, fails=[404, 409, 503, 507])
     async def forget(
         fact_id: FactPath,
         request: Request,
@@ -335,7 +316,7 @@ def _add_changes_of_facts(routes: Routes, lazy: LazyMemory) -> None:
             Flag, Query(description="Whether to remove it from the store instead of retiring it.")
         ] = False,
         runs: WithRuns = False,
-    ) -> ForgottenFact:
+    ) -> wire.ForgottenFact:
         """Says which answers rest on it, and which logs still hold it."""
         owner = await _person(request)
         if runs and not erase:
@@ -344,7 +325,7 @@ def _add_changes_of_facts(routes: Routes, lazy: LazyMemory) -> None:
         if runs:
             left = await lazy.memory.remove_remains(done.left, owner=owner, by=who_asks(request).name)
             done = done._replace(left=left)
-        return forgotten_fact(done, erased=erase)
+        return wire.forgotten_fact(done, erased=erase)
 
 
 async def _add_page(fabric: ServerFabric, lazy: LazyMemory, request: Request, wish: DocumentRequest) -> Response:
@@ -368,7 +349,7 @@ async def _add_page(fabric: ServerFabric, lazy: LazyMemory, request: Request, wi
     if done["problems"]:
         raise DocumentUnreadable(str(done["problems"][0]["problem"]))
     found = await lazy.memory.store.documents.find(done["added"][0]["id"], viewer=_own(request))
-    return json_answer(DOCUMENT.dump(_with_warning(fabric, found)), 201)
+    return json_answer(wire.DOCUMENT.dump(_with_warning(fabric, found)), 201)
 
 
 def _with_warning(fabric: ServerFabric, added: Document) -> Document:

@@ -84,6 +84,7 @@ class WorkflowToCheck(
 
 T = TypeVar("T")
 BASE = "/api/v1/workflows"
+ONE_RUN = f"{BASE}/runs/{{run_id}}"
 NamePath = Annotated[str, Path(description="The name of a workflow.", max_length=200)]
 Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]
 _WAITS = gives(WORKFLOW_RESULT, status=202, text="It has not ended: see `_meta.waiting_for`.")
@@ -186,23 +187,13 @@ def _task(workflows: Workflows, *, name: str, inputs: Mapping[str, Any], **optio
 
 
 def _add_runs(routes: Routes, fabric: ServerFabric) -> None:
-    @routes.get(
-        f"{BASE}/runs/{{run_id}}",
-        Scope.RUNS_READ,
-        "Show the current state of a workflow's run",
-        WORKFLOW_RESULT,
-        fails=[404],
-    )
+    @routes.get(ONE_RUN, Scope.RUNS_READ, "Show the current state of a workflow's run", WORKFLOW_RESULT, fails=[404])
     async def show(run_id: RunIdPath, request: Request) -> Response:
         """Its result as far as there is one; `_meta.waiting_for` says what it waits for."""
         return await _standing(fabric, await fabric.find(run_id, by=who_asks(request)), 200)
 
     @routes.post(
-        f"{BASE}/runs/{{run_id}}/signal",
-        Scope.WORKFLOWS,
-        "Send a signal to a workflow",
-        STATUS,
-        fails=[404, 409, 503, 507],
+        f"{ONE_RUN}/signal", Scope.WORKFLOWS, "Send a signal to a workflow", STATUS, fails=[404, 409, 503, 507]
     )
     async def signal(wish: SignalRequest, run_id: RunIdPath, request: Request) -> Response:
         """The signal is kept until a step waits for it. A run that waited continues within a second."""
@@ -218,12 +209,7 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
     refusals = [404, 409, 503, 507]
 
     @routes.post(
-        f"{BASE}/runs/{{run_id}}/resume",
-        Scope.WORKFLOWS,
-        "Resume a workflow",
-        WORKFLOW_RESULT,
-        also=_WAITS,
-        fails=refusals,
+        f"{ONE_RUN}/resume", Scope.WORKFLOWS, "Resume a workflow", WORKFLOW_RESULT, also=_WAITS, fails=refusals
     )
     async def resume(
         wish: OptionalBody[WorkflowResumeRequest], run_id: RunIdPath, request: Request, wait: Wait = False
@@ -257,7 +243,7 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
             return await _standing(fabric, drive.run_id)
         return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
 
-    @routes.post(f"{BASE}/runs/{{run_id}}/cancel", Scope.WORKFLOWS, "End a workflow", WORKFLOW_RESULT, fails=refusals)
+    @routes.post(f"{ONE_RUN}/cancel", Scope.WORKFLOWS, "End a workflow", WORKFLOW_RESULT, fails=refusals)
     async def cancel(wish: OptionalBody[CancelRequest], run_id: RunIdPath, request: Request) -> Response:
         """End a workflow and the runs that work for it. One that has ended stays as it is."""
         found = await fabric.find(run_id, by=who_asks(request))

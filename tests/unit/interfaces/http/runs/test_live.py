@@ -9,7 +9,7 @@ import pytest
 from agent_fabric.domain.events import Event, RunCancelled, RunInterrupted, RunResumed
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.interfaces.http.runs.live import PAGE, PAGES, PAGES_BYTES, RING, Feed, LiveRuns, Waiter, event_frame
-from agent_fabric.interfaces.http.sse import _merged
+from agent_fabric.interfaces.http.sse import _merge
 
 RUN = RunId("run-1")
 
@@ -143,9 +143,9 @@ async def test_pieces_of_answers_keep_their_place_among_the_events() -> None:
     assert len(feed.deltas_after(2)) == 1
     a, b, c = (piece for _, piece in pieces)
     assert a == b'event: delta\ndata: {"run_id":"run-1","lane":"one","text":"a"}\n\n'
-    assert _merged([b"0", b"1"], -1, pieces) == [b"0", a, b, b"1", c]
-    assert _merged([b"1"], 0, pieces) == [a, b, b"1", c]
-    assert _merged([], 1, pieces) == [c], "the others come too late"
+    assert _merge([b"0", b"1"], -1, pieces) == [b"0", a, b, b"1", c]
+    assert _merge([b"1"], 0, pieces) == [a, b, b"1", c]
+    assert _merge([], 1, pieces) == [c], "the others come too late"
 
 
 class _Pages:
