@@ -290,7 +290,7 @@ async def _claims(queue: RunQueue, runs: RunRepository, many: int, url: str) -> 
 
     while len(took) < many:
         began = time.perf_counter()
-        found = await queue.unfinished(limit=ROOM)
+        found = await queue.list_unfinished(limit=ROOM)
         look = (time.perf_counter() - began) / max(1, len(found))
         began = time.perf_counter()
         bare.execute("UPDATE floor_commits SET n = n + 1")

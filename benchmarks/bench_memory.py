@@ -25,7 +25,7 @@ from agent_fabric.application.memory.brief_run import BriefRun
 from agent_fabric.application.memory.embed_passages import EmbedPassages
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Vector
-from agent_fabric.application.ports.memory import BriefingWish, DocumentQuery
+from agent_fabric.application.ports.memory import BriefingRequest, DocumentQuery
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.records import Records, open_records
 from agent_fabric.domain.identity.ownership import Viewer
@@ -34,7 +34,7 @@ from agent_fabric.domain.memory.documents import Document, content_hash
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import MIN_WORDS, Candidate, rank
 from agent_fabric.domain.memory.terms import question_terms, terms_in
-from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantized
+from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantize
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
 from embeddings.pairs import all_pairs
 from memory_sessions import Asked, make_sessions
@@ -80,7 +80,7 @@ class Halves:
         self._embedder = embedder
         self._texts = pool.texts
         self._terms = [frozenset(terms_in(text)) for text in pool.texts]
-        self._vectors = [quantized(vector) for vector in pool.vectors]
+        self._vectors = [quantize(vector) for vector in pool.vectors]
 
     async def words(self, question: str) -> Sequence[int]:
         shares = self._shares(question)
@@ -329,7 +329,7 @@ async def briefing_costs(records: Records, search: SearchMemory, asked: int) -> 
     brief = BriefRun(memory, search, SearchMemory(memory, clock), records.snapshots_for, clock)
     spent: list[tuple[float, float]] = []
     for number in range(asked):
-        wish = BriefingWish(
+        wish = BriefingRequest(
             run_id=RunId(f"run-{number}"), owner="local", question=f"What is said about topic {number * 13}?"
         )
         records.layout.snapshots(wish.run_id).parent.mkdir(parents=True)  # as a run has it when it begins

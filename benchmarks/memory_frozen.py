@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.embeddings import Vector
-from agent_fabric.infrastructure.memory.embeddings.int8 import quantized
+from agent_fabric.infrastructure.memory.embeddings.int8 import quantize
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
 from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 from bench_memory import Pool, half_of, make_pools
@@ -72,7 +72,7 @@ def _pool(part: Mapping[str, Sequence[Sequence[Any]]]) -> Pool:
 
 
 def _short(vector: Vector) -> str:
-    return b64encode(quantized(vector)).decode()
+    return b64encode(quantize(vector)).decode()
 
 
 def _long(vector: str) -> Vector:

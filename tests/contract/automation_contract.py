@@ -134,7 +134,7 @@ class AutomationContract:
         assert await automation.history.firings("nightly", limit=5) == [fired]
         assert fired.run_id is not None
         assert await storage.runs.status(fired.run_id) is RunStatus.RUNNING
-        assert list(await storage.queue.unfinished()) == [fired.run_id]
+        assert list(await storage.queue.list_unfinished()) == [fired.run_id]
         assert await automation.queue.due(AT + 1, limit=10) == ((), AT + 60, False)
 
     async def test_a_schedule_that_is_made_again_fires_no_instant_twice(self, storage: Storage) -> None:

@@ -286,19 +286,19 @@ class RunQueueContract:
     async def test_unfinished_are_running_runs_without_a_driver_oldest_first(self, storage: Storage) -> None:
         held = await storage.runs.create(RUN, CREATED)
         await (await storage.runs.create(OTHER, CREATED)).release()
-        assert list(await storage.queue.unfinished()) == [OTHER]
+        assert list(await storage.queue.list_unfinished()) == [OTHER]
         await held.release()
-        assert list(await storage.queue.unfinished()) == [RUN, OTHER]
+        assert list(await storage.queue.list_unfinished()) == [RUN, OTHER]
         held, _, _ = await storage.runs.take(RUN)
         await held.append(log(RunInterrupted(reason="a person"), first=1))
         await held.release()
-        assert list(await storage.queue.unfinished()) == [OTHER]
+        assert list(await storage.queue.list_unfinished()) == [OTHER]
 
     async def test_a_child_is_continued_by_the_driver_of_its_parent(self, storage: Storage) -> None:
         held, (child,) = await workflow_with(storage.runs, "a")
-        assert list(await storage.queue.unfinished()) == [child]
+        assert list(await storage.queue.list_unfinished()) == [child]
         await held.release()
-        assert list(await storage.queue.unfinished()) == [RUN]
+        assert list(await storage.queue.list_unfinished()) == [RUN]
 
     async def test_a_waiting_run_is_due_when_something_is_in_its_inbox(self, storage: Storage) -> None:
         await waiting(storage)

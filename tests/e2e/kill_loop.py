@@ -25,7 +25,7 @@ from typing import Any
 import apsw
 
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.runs.event_rows import chained
+from agent_fabric.infrastructure.persistence.runs.event_rows import chain_hash
 from agent_fabric.testing.scripted_model import Call, Finish, Script
 from e2e.forked_command import passed_on
 from e2e.forked_process import AnyProcess, start_forked
@@ -203,7 +203,7 @@ def _check_chain(run_id: RunId, rows: list[Row]) -> None:
     head = hashlib.sha256(run_id.encode()).digest()
     for expected, (seq, ts, kind, version, lane, step, payload, stored) in enumerate(rows):
         assert seq == expected, f"{run_id}: a gap before event {seq}"
-        head = chained(head, seq, ts, kind, version, lane, step, payload)
+        head = chain_hash(head, seq, ts, kind, version, lane, step, payload)
         assert head == stored, f"{run_id}: the chain is broken at event {seq}"
 
 

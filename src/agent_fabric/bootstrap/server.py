@@ -410,7 +410,7 @@ class ServerFabric:
     async def left_at_start(self) -> Sequence[RunId]:
         """Return the runs that an earlier server left; several processes find them by claiming instead."""
         cluster = self.records.storage.cluster
-        return await self.records.storage.queue.unfinished() if cluster is None else ()
+        return await self.records.storage.queue.list_unfinished() if cluster is None else ()
 
     def driving(self) -> "list[Coroutine[Any, Any, None]]":
         """Return what takes up runs for as long as this process lives, and ends it when it is drained."""

@@ -128,7 +128,7 @@ class PrivateFile:
         return state.st_ino, state.st_mtime_ns, state.st_size
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Keep other writers away; the kernel lets them in again even if this process is killed.
 
         Raises:
@@ -146,7 +146,7 @@ class PrivateFile:
             os.close(lock)
 
     def replace(self, content: bytes) -> None:
-        """Put new content in place of the old; call it only while `held`.
+        """Put new content in place of the old; call it only while it is locked (`hold`).
 
         Raises:
             StoreUnavailable: it cannot be written; the old content is still there.

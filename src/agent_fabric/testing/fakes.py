@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.application.ports.llm import ChosenModel, Notice, OnDelta
-from agent_fabric.application.ports.memory import Briefing, BriefingWish
+from agent_fabric.application.ports.memory import Briefing, BriefingRequest
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.runs import CANCEL, CHILD, HeldLog, InboxRow, NewRun
 from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, RunNotFound
@@ -338,6 +338,6 @@ class ListSink:
         self.notices.append(text)
 
 
-async def nothing_known(_: BriefingWish) -> Briefing:
+async def nothing_known(_: BriefingRequest) -> Briefing:
     """ContextSource of runs that are told nothing."""
     return Briefing()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from agent_fabric.infrastructure.persistence.runs.event_rows import chained
+from agent_fabric.infrastructure.persistence.runs.event_rows import chain_hash
 from agent_fabric.testing.scripted_model import Call, Finish, Script, Slow
 
 TICK_S = 0.05
@@ -85,7 +85,7 @@ def examine(database_url: str, runs_folder: Path) -> Findings:
 def _chain_faults(run_id: str, rows: list[Any]) -> list[str]:
     head = hashlib.sha256(run_id.encode()).digest()
     for expected, (seq, ts, kind, version, lane, step, payload, stored) in enumerate(rows):
-        head = chained(head, seq, ts, kind, version, lane, step, bytes(payload))
+        head = chain_hash(head, seq, ts, kind, version, lane, step, bytes(payload))
         if seq != expected or head != bytes(stored):
             return [f"the chain is broken at event {seq}"]
     return []

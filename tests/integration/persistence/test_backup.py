@@ -257,7 +257,7 @@ def packed(path: Path, files: dict[str, bytes], *members: tarfile.TarInfo, manif
             tar.addfile(member, io.BytesIO(b"\0" * min(member.size, 1_000)))
         if manifest:
             digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-            data = Manifest(created_at=1.0, fabric_version="1", store_format=1, workspaces=True, files=digests).encoded(
+            data = Manifest(created_at=1.0, fabric_version="1", store_format=1, workspaces=True, files=digests).encode(
                 KEY
             )
             member = tarfile.TarInfo("manifest.json")

@@ -18,7 +18,7 @@ from agent_fabric.domain.models.events import ToolCallRecovered
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
-from agent_fabric.infrastructure.persistence.runs.event_rows import chained
+from agent_fabric.infrastructure.persistence.runs.event_rows import chain_hash
 from contract.run_repository_contract import CREATED, RUN, log
 from cutting_proxy import APPEND, COMMIT, run_proxy
 from effort import effort, report
@@ -38,7 +38,7 @@ def chain_of(postgres: Cluster, url: str, run_id: RunId) -> int:
     )
     rows, head = postgres.execute(query, url), hashlib.sha256(run_id.encode()).digest()
     for expected, (seq, ts, kind, version, lane, step, payload, stored) in enumerate(rows):
-        head = chained(head, seq, ts, kind, version, lane, step, bytes(payload))
+        head = chain_hash(head, seq, ts, kind, version, lane, step, bytes(payload))
         assert (seq, head) == (expected, bytes(stored)), f"the chain of {run_id} is broken at event {seq}"
     return len(rows)
 

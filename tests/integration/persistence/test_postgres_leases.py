@@ -89,7 +89,7 @@ async def test_what_a_process_held_that_left_is_free_at_once(pair: tuple[Any, An
     await one.runs.create(RUN, CREATED)
     one.close()
     assert await other.reader.status(RUN) is RunStatus.INTERRUPTED
-    assert await other.queue.unfinished() == [RUN]
+    assert await other.queue.list_unfinished() == [RUN]
     await other.runs.take(RUN)
 
 
@@ -165,7 +165,7 @@ async def test_a_database_that_lost_commits_is_noticed(pair: tuple[Any, Any]) ->
         await held.append(log(completed(RUN), first=1 + len(NEXT)))
     await held.release()
     assert await one.reader.status(RUN) is RunStatus.INTERRUPTED  # a person decides
-    assert await one.queue.unfinished() == []
+    assert await one.queue.list_unfinished() == []
     body = (await one.reader.newest(RUN)).body
     assert isinstance(body, RunInterrupted)
     assert body.reason.startswith("log_went_back: events 1 to 2 are lost")

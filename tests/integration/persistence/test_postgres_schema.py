@@ -115,11 +115,11 @@ def of_metadata() -> dict[str, Table]:
     need(_has_alembic(), 'needs alembic; pip install "agent-fabric[migrations]"')
     from sqlalchemy import UniqueConstraint, create_engine  # noqa: PLC0415 - an extra
 
-    from agent_fabric.infrastructure.persistence.migrations.tables import described  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.persistence.migrations.tables import describe_tables  # noqa: PLC0415 - as above
 
     dialect = create_engine("postgresql+psycopg://").dialect
     found = {}
-    for name, table in described().tables.items():
+    for name, table in describe_tables().tables.items():
         columns = [
             Column(
                 column.name,

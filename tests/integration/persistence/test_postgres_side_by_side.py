@@ -229,9 +229,9 @@ async def test_places_for_runs_are_counted_over_all_servers(pair: tuple[Any, Any
     assert await one.agent_locks.acquire(names[1])
     assert await other.agent_locks.acquire(names[2])
     for each in pair:
-        assert set(await each.agent_locks.taken(names)) == set(names[1:])
+        assert set(await each.agent_locks.find_taken(names)) == set(names[1:])
     await other.agent_locks.release(names[2])
-    assert set(await one.agent_locks.taken(names)) == {names[1]}
+    assert set(await one.agent_locks.find_taken(names)) == {names[1]}
 
 
 @pytest.mark.proves("SC-4")
@@ -272,12 +272,12 @@ async def test_who_looks_for_runs_does_not_pass_those_that_have_settled(
     old = "SELECT 'old-' || n, 'completed', 1 FROM generate_series(1, 2000) AS n"
     cluster.execute(f"INSERT INTO runs (run_id, status, created_at) {old}", database_url)
     await (await one.runs.create(RUN, CREATED)).release()
-    assert await one.queue.unfinished(limit=5) == [RUN]
+    assert await one.queue.list_unfinished(limit=5) == [RUN]
     assert numbers(one)[RUN] - 600 < one.queue.start._number < numbers(one)[RUN]
     cluster.execute("UPDATE runs SET status = 'running' WHERE run_id = 'old-1'", database_url)  # its driver has died
-    assert await one.queue.unfinished(limit=5) == [RUN]
+    assert await one.queue.list_unfinished(limit=5) == [RUN]
     one.queue.start._learned_at = float("-inf")  # some seconds later
-    assert await one.queue.unfinished(limit=5) == ["old-1", RUN]
+    assert await one.queue.list_unfinished(limit=5) == ["old-1", RUN]
     assert await one.pending_work([RUNS]) == [RUNS]
 
 

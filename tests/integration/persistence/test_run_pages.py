@@ -138,7 +138,7 @@ async def test_the_unfinished_are_those_that_nobody_drives_and_nobody_stopped(
     stopped = await runs.create(RunId("stopped"), [*CREATED, *log(RunInterrupted(reason="Ctrl-C"), first=1)])
     await stopped.release()
     await settled(runs, "done", "a task")
-    assert await queue.unfinished() == ["killed", "another"]
+    assert await queue.list_unfinished() == ["killed", "another"]
     await living.release()
 
 
@@ -147,13 +147,13 @@ async def test_whoever_goes_on_with_a_workflow_goes_on_with_what_works_for_it(
 ) -> None:
     held, (child,) = await workflow_with(runs, "a")
     await held.release()
-    assert await queue.unfinished() == [RUN]
+    assert await queue.list_unfinished() == [RUN]
     assert await catalogue.newest() == RUN, "a person never started the other one"
     held, _, _ = await runs.take(RUN)
-    assert await queue.unfinished() == [child], "somebody else drives the workflow, but not this one"
+    assert await queue.list_unfinished() == [child], "somebody else drives the workflow, but not this one"
     await held.append(log(RunWaited(reason="waits for another run"), first=2))
     await held.release()
-    assert await queue.unfinished() == [child]
+    assert await queue.list_unfinished() == [child]
 
 
 async def test_pages_of_runs_follow_one_another_without_a_gap(

@@ -270,10 +270,10 @@ async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_sti
     monkeypatch.setattr(run_catalogue, "INDEX_PATIENCE_S", 0.0)
     for number in range(20):
         await active(runs, f"run-{number}", said(f"word{number:03}"))
-    assert await catalogue.unindexed() == 60
+    assert await catalogue.count_unindexed() == 60
     await found(catalogue, "word017")  # does not wait
     await catalogue.update_index()
-    assert await catalogue.unindexed() == 0
+    assert await catalogue.count_unindexed() == 0
     assert await found(catalogue, "word017") == ["run-17"]
     assert store.read_now(lambda it: run_text_index._ACTIVITY_INDEX._next_batch(it, SQLITE)) == (60, 60, [], False)
 

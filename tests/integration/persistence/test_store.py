@@ -18,7 +18,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import database
 from agent_fabric.infrastructure.persistence.database import connect
-from agent_fabric.infrastructure.persistence.runs.event_rows import chained
+from agent_fabric.infrastructure.persistence.runs.event_rows import chain_hash
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.schema import FORMAT, read_steps
@@ -66,7 +66,7 @@ def require_chain(path: Path, run_id: RunId) -> None:
     assert rows
     head = hashlib.sha256(run_id.encode()).digest()
     for seq, ts, kind, version, lane, step, payload, stored in rows:
-        head = chained(head, seq, ts, kind, version, lane, step, payload)
+        head = chain_hash(head, seq, ts, kind, version, lane, step, payload)
         assert stored == head, f"row {seq} does not follow from the one before"
 
 

@@ -50,7 +50,7 @@ def test_nothing_that_several_processes_set_at_once_is_lost(tmp_path: Path) -> N
     for process in processes:
         process.communicate()
     file = secrets_in(tmp_path)
-    assert len(file.stored()) == 60
+    assert len(file.list_secrets()) == 60
     assert {str(file.value(f"{name}_19"))[:17] for name in "ABC"} == {f"value of {name} 000019"[:17] for name in "ABC"}
 
 
@@ -68,7 +68,7 @@ def test_a_writer_that_is_killed_in_the_middle_leaves_a_whole_file_that_others_c
             process.send_signal(signal.SIGKILL)
         assert process.wait(timeout=60) == -signal.SIGKILL
         file = secrets_in(tmp_path)
-        assert len(file.stored()) == 20
-        assert all(str(file.value(each.name)).startswith("value of K") for each in file.stored())
+        assert len(file.list_secrets()) == 20
+        assert all(str(file.value(each.name)).startswith("value of K") for each in file.list_secrets())
         file.set("AFTERWARDS", "works")
         file.remove("AFTERWARDS")

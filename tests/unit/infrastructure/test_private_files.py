@@ -15,11 +15,11 @@ def test_a_process_that_never_lets_go_is_not_waited_for_forever(tmp_path: Path) 
     other = os.open(tmp_path / "a.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(StoreUnavailable, match="another process"), file.held():
+        with pytest.raises(StoreUnavailable, match="another process"), file.hold():
             raise AssertionError("got in")
     finally:
         os.close(other)
-    with file.held():
+    with file.hold():
         file.replace(b"content")
     assert file.read() == b"content"
 
@@ -28,7 +28,7 @@ def test_its_stamp_changes_with_its_content(tmp_path: Path) -> None:
     file = PrivateFile(tmp_path / "a.sealed")
     stamps = [file.stamp()]
     for content in (b"one", b"two", b"two"):
-        with file.held():
+        with file.hold():
             file.replace(content)
         stamps.append(file.stamp())
     assert stamps[0] is None
@@ -37,7 +37,7 @@ def test_its_stamp_changes_with_its_content(tmp_path: Path) -> None:
 
 def test_a_file_far_too_large_to_be_ours_is_not_read_whole(tmp_path: Path) -> None:
     file = PrivateFile(tmp_path / "a.sealed")
-    with file.held():
+    with file.hold():
         file.replace(b"")
     os.truncate(file.path, MAX_BYTES + 1)
     with pytest.raises(StoreUnavailable, match="larger"):

@@ -7,10 +7,10 @@ import pytest
 
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.web.sessions import reason_of
 from agent_fabric.interfaces.cli.approvals.approval_card import card_line
-from agent_fabric.interfaces.cli.output import fitted, folded, laid_out
+from agent_fabric.interfaces.cli.output import fit_width, fold_lines, laid_out
 from agent_fabric.interfaces.cli.runs.view import LiveView
 from unit.infrastructure.runs.log.every_kind import RUN, all_ends
 from unit.interfaces.test_approval_card import card
@@ -31,19 +31,19 @@ pytestmark = pytest.mark.proves("DU-10")
 
 
 def test_a_pipe_gets_the_whole_line_and_a_terminal_as_much_as_fits() -> None:
-    assert fitted("word " * 100, 20, io.StringIO()) == ("word " * 100).strip()
-    assert fitted("word " * 100, 20, Terminal()) == "word word word word…"
+    assert fit_width("word " * 100, 20, io.StringIO()) == ("word " * 100).strip()
+    assert fit_width("word " * 100, 20, Terminal()) == "word word word word…"
 
 
 def test_a_line_that_names_a_command_is_not_cut() -> None:
     text = "The model is missing. Download it with: fabric models pull quality"
-    assert fitted(text, 20, Terminal()) == text
+    assert fit_width(text, 20, Terminal()) == text
 
 
 @pytest.mark.parametrize("command", ["fabric resume 0123", "openssl rand -hex 32", 'pip install "agent-fabric[x]"'])
 def test_a_command_is_neither_cut_nor_broken_into_lines(command: str) -> None:
     text = f"{'There is a long reason. ' * 6}Run: {command}"
-    assert fitted(text, 60, Terminal()) == text
+    assert fit_width(text, 60, Terminal()) == text
     assert laid_out(text, Terminal(), indent="  ") == text
 
 
@@ -60,8 +60,16 @@ def test_a_long_line_is_laid_out_as_wide_as_the_terminal(monkeypatch: pytest.Mon
 
 
 def test_words_wider_than_a_line_are_broken_only_where_that_is_wanted() -> None:
-    assert folded("a word: " + "x" * 30 + " end", 20, "  ", within_words=False) == ["a word:", "  " + "x" * 30, "  end"]
-    assert folded("a word: " + "x" * 30, 20, "| ", within_words=True) == ["a word: ", "| " + "x" * 18, "| " + "x" * 12]
+    assert fold_lines("a word: " + "x" * 30 + " end", 20, "  ", within_words=False) == [
+        "a word:",
+        "  " + "x" * 30,
+        "  end",
+    ]
+    assert fold_lines("a word: " + "x" * 30, 20, "| ", within_words=True) == [
+        "a word: ",
+        "| " + "x" * 18,
+        "| " + "x" * 12,
+    ]
 
 
 def test_the_line_that_names_the_run_and_its_box_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,4 +119,4 @@ def test_lists_of_questions_are_whole_in_pipes() -> None:
 
 def test_reasons_are_in_the_words_of_the_system_and_counts_have_a_singular() -> None:
     assert reason_of(ConnectionRefusedError(111, "x")) == "Connection refused"
-    assert (counted(1, "step"), counted(1200, "entry", "entries")) == ("1 step", "1,200 entries")
+    assert (count_of(1, "step"), count_of(1200, "entry", "entries")) == ("1 step", "1,200 entries")

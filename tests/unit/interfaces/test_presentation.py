@@ -15,7 +15,7 @@ from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.domain.tools.findings import ProofKind
-from agent_fabric.interfaces.cli.output import colourful, plain, plain_lines, shortened, styled
+from agent_fabric.interfaces.cli.output import colour, colourful, plain, plain_lines, shorten
 from agent_fabric.interfaces.cli.runs.driving import EXIT_CODES
 from agent_fabric.interfaces.cli.runs.view import LiveView, summary
 from agent_fabric.wire.results import error_object, result_object
@@ -63,10 +63,10 @@ def test_every_status_has_its_exit_code() -> None:
 
 @given(ANYTHING)
 def test_plain_text_holds_nothing_that_steers_a_terminal(text: str) -> None:
-    for shown in (plain(text), plain_lines(text).replace("\n", ""), shortened(text, 20)):
+    for shown in (plain(text), plain_lines(text).replace("\n", ""), shorten(text, 20)):
         assert not [char for char in shown if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")]
         shown.encode()
-    assert len(shortened(text, 20)) <= 20
+    assert len(shorten(text, 20)) <= 20
 
 
 @given(ANYTHING)
@@ -135,8 +135,8 @@ def test_colours_are_only_for_those_who_can_and_want_to_see_them(monkeypatch: py
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert colourful(Terminal())
-    assert styled("x", "red", Terminal()) == "\x1b[31mx\x1b[0m"
-    assert styled("x", "red", io.StringIO()) == "x"
+    assert colour("x", "red", Terminal()) == "\x1b[31mx\x1b[0m"
+    assert colour("x", "red", io.StringIO()) == "x"
     monkeypatch.setenv("NO_COLOR", "1")
     assert not colourful(Terminal())
     monkeypatch.delenv("NO_COLOR")

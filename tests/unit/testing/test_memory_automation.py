@@ -19,7 +19,7 @@ class Undriven:
 
     runs: MemoryRuns
 
-    async def unfinished(self) -> list[RunId]:
+    async def list_unfinished(self) -> list[RunId]:
         return [*self.runs.logs]
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import (
     Briefing,
-    BriefingWish,
+    BriefingRequest,
     DocumentQuery,
     FactQuery,
     FoundPassage,
@@ -49,7 +49,7 @@ class BriefRun:
     snapshots_for: Callable[[RunId], Snapshots]
     clock: Clock
 
-    async def __call__(self, wish: BriefingWish) -> Briefing:
+    async def __call__(self, wish: BriefingRequest) -> Briefing:
         """Return what is known; nothing where no one has added anything that the owner may see.
 
         Raises:
@@ -129,7 +129,7 @@ class BriefRun:
         text = "".join(part.text for part in parts)
         return replace(found.as_known(), last=found.first, text=text)
 
-    def _pinned_facts(self, facts: Sequence[Fact], wish: BriefingWish) -> list[Fact]:
+    def _pinned_facts(self, facts: Sequence[Fact], wish: BriefingRequest) -> list[Fact]:
         now = self.clock.now()
         usable = [
             fact
@@ -159,7 +159,7 @@ def _concerns(fact: Fact, subjects: Sequence[str]) -> bool:
     return fact.scope is FactScope.USER or fact.subject in subjects
 
 
-def _room(wish: BriefingWish) -> int:
+def _room(wish: BriefingRequest) -> int:
     """Return how many characters of passages a run is told."""
     share = int(WHOLE_SHARE * (wish.window or USUAL_WINDOW) * CHARS_PER_TOKEN)
     return min(share, MAX_COMPACT_CHARS if wish.compact else MAX_CHARS)

@@ -34,11 +34,11 @@ class _State(NamedTuple):
     fix: str = ""
 
 
-def _blocked(note: str, fix: str) -> _State:
+def _blocked_state(note: str, fix: str) -> _State:
     return _State(ModelAvailability.BLOCKED, note, fix)
 
 
-_NOTHING_STARTED = _blocked(
+_NOTHING_STARTED = _blocked_state(
     "it would have to be started, and nothing is to be started", "Set `local_llm_ensure_available: true`"
 )
 
@@ -159,25 +159,25 @@ class ListModels:
         if await self.survey.answers(settings):
             return _State(ModelAvailability.READY)
         note = f"no server answers at {settings.base_url}"
-        return _blocked(note, "Start the server there, or choose another: fabric models use NAME")
+        return _blocked_state(note, "Start the server there, or choose another: fabric models use NAME")
 
     def _elsewhere_state(self, settings: ModelSettings, note: str) -> _State:
         if self.offline:
             fix = f"fabric models use auto --key {settings.key}, or set `offline: false`"
-            return _blocked("it is on another machine, and `offline: true` forbids asking it", fix)
+            return _blocked_state("it is on another machine, and `offline: true` forbids asking it", fix)
         return _State(ModelAvailability.ELSEWHERE, note, f"fabric models probe {settings.key}")
 
     async def _embedded_state(self, settings: ModelSettings, why: str, shelf: Shelf) -> _State:
         if not self.ensure:
             return _NOTHING_STARTED
         if shelf.runtime is None:
-            return _blocked("llama.cpp, which runs it, is not installed", INSTALL_EMBEDDED)
+            return _blocked_state("llama.cpp, which runs it, is not installed", INSTALL_EMBEDDED)
         entry = next((each for each in shelf.catalogue if each.name == settings.model), None)
         if entry is not None and entry.stored in (Stored.BEGUN, Stored.MISSING):
             begun = f", {_megabytes(entry.begun_bytes)} of it are here" if entry.begun_bytes else ""
             size, pull = _megabytes(entry.size_bytes), f"fabric models pull {entry.profile}"
             if not self.fetch:
-                return _blocked(f"not downloaded ({size}{begun}), and `auto_pull_if_missing` is off", pull)
+                return _blocked_state(f"not downloaded ({size}{begun}), and `auto_pull_if_missing` is off", pull)
             return _State(ModelAvailability.LATER, f"downloaded at first use ({size}{begun})", pull)
         if why != "configured" and any([(await self.survey.ollama(url)).startable for url in self.ollama_urls]):
             note = "Ollama is installed but not running: a run starts it first, and uses one of its models if one fits"
@@ -189,20 +189,20 @@ class ListModels:
         if not found.running:
             if self.ensure and found.startable:
                 return _State(ModelAvailability.LATER, "Ollama is not running; a run starts it", "ollama serve")
-            return _blocked(f"no Ollama answers at {settings.base_url}", "ollama serve")
+            return _blocked_state(f"no Ollama answers at {settings.base_url}", "ollama serve")
         card = find_model(found.models, settings.model)
         if card is None:
             pull = f"fabric models pull {settings.model}"
             if self.fetch:
                 return _State(ModelAvailability.LATER, "Ollama lacks it; pulled at first use", pull)
-            return _blocked("Ollama lacks it, and `auto_pull_if_missing` is off", pull)
+            return _blocked_state("Ollama lacks it, and `auto_pull_if_missing` is off", pull)
         if card.remote:
             return self._elsewhere_state(settings, "Ollama passes it on to another machine")
         if not card.chats:
-            return _blocked("it makes vectors and cannot chat", "fabric models use NAME")
+            return _blocked_state("it makes vectors and cannot chat", "fabric models use NAME")
         if not card.calls_tools and settings.dialect == "native":
             fix = f"Set `models.{settings.key}.dialect: schema`, or take another: fabric models use NAME"
-            return _blocked("it cannot call tools natively", fix)
+            return _blocked_state("it cannot call tools natively", fix)
         return _State(ModelAvailability.READY)
 
 

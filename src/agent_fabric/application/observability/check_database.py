@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from agent_fabric.application.observability.check_health import HealthFinding, Level
 from agent_fabric.application.ports.database import DatabaseFacts, DatabaseUpkeep
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 
 ABOUT = "store"
 MIN_PGVECTOR = "0.7"
@@ -85,13 +85,13 @@ def _warnings(facts: DatabaseFacts, pool: int) -> Iterator[HealthFinding]:
         yield warning(f"synchronous_commit is {facts.synchronous_commit}: {early}", "Set synchronous_commit = on.")
     if facts.asynchronous_standbys:
         yield warning(
-            f"{counted(facts.asynchronous_standbys, 'standby', 'standbys')} may lag behind: after a failover, runs "
+            f"{count_of(facts.asynchronous_standbys, 'standby', 'standbys')} may lag behind: after a failover, runs "
             "whose last commits are lost stop with `log_went_back`",
             "Name them in synchronous_standby_names, or accept it.",
         )
     if pool > facts.max_connections:
         yield warning(
-            f"`store.pool` is {pool}, but the server admits {counted(facts.max_connections, 'connection')}",
+            f"`store.pool` is {pool}, but the server admits {count_of(facts.max_connections, 'connection')}",
             "Lower `store.pool`, raise max_connections, or put pgbouncer in front of it.",
         )
     elif pool * 2 > facts.max_connections:

@@ -9,7 +9,7 @@ from agent_fabric.application.models.list_models import MeantModel, ModelAvailab
 from agent_fabric.application.observability.check_readiness import LEAST_FREE_BYTES
 from agent_fabric.application.ports.machine import Machine, MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, Stored
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 
 LITTLE_SPACE_BYTES = 10**9
 _SPARE_BYTES = 64 * 2**20
@@ -230,7 +230,7 @@ def _ollama(models: ModelList) -> Iterator[HealthFinding]:
             yield _ok("ollama", f"does not answer at {found.base_url}{extra}")
             continue
         able = [card.name for card in found.models if card.chats and card.calls_tools]
-        head = f"version {found.version} at {found.base_url}, {counted(len(found.models), 'model')}"
+        head = f"version {found.version} at {found.base_url}, {count_of(len(found.models), 'model')}"
         if able:
             yield _ok("ollama", f"{head}; these can call tools: {', '.join(able[:8])}")
         else:

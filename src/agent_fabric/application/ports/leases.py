@@ -40,6 +40,6 @@ class NamedLocks(Protocol):
         """Tell whether a process holds a lock, this one included."""
         ...
 
-    async def taken(self, names: Sequence[str]) -> Collection[str]:
+    async def find_taken(self, names: Sequence[str]) -> Collection[str]:
         """Return those locks that cannot be acquired now, with one look for all of them."""
         ...

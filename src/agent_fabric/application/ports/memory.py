@@ -355,7 +355,7 @@ class RunMemory(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BriefingWish:
+class BriefingRequest:
     """A run that is about to begin, and what it is about."""
 
     run_id: RunId
@@ -388,7 +388,7 @@ class Briefing(NamedTuple):
 class ContextSource(Protocol):
     """Knows something about a task before its model is asked (A33-025)."""
 
-    async def __call__(self, wish: BriefingWish, /) -> Briefing:
+    async def __call__(self, wish: BriefingRequest, /) -> Briefing:
         """Return what is known. It takes no decision and changes nothing but what is noted about uses.
 
         Raises:

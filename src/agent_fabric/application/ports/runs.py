@@ -213,7 +213,7 @@ class RunReader(Protocol):
 class RunQueue(Protocol):
     """The runs that a server should drive."""
 
-    async def unfinished(self, *, limit: int | None = None) -> Sequence[RunId]:
+    async def list_unfinished(self, *, limit: int | None = None) -> Sequence[RunId]:
         """Return the runs that are running but have no driver, oldest first: their process died, or left them to us.
 
         A child of one of them is left out: the driver of its parent continues it.
@@ -286,7 +286,7 @@ class RunRecord:
         """What is searched."""
         return f"{self.prompt} {self.summary}".lower()
 
-    def awaited(self, awaited: bool) -> Self:
+    def count_as_running(self, awaited: bool) -> Self:
         """Return the record of a run that will be driven soon, if it is `awaited`: it counts as running."""
         interrupted = self.status is RunStatus.INTERRUPTED
         return replace(self, status=RunStatus.RUNNING) if awaited and interrupted else self
@@ -405,7 +405,7 @@ class RunListing(RunCatalogue, Protocol):
         """
         ...
 
-    async def unindexed(self) -> int:
+    async def count_unindexed(self) -> int:
         """Return how many events a search does not know yet."""
         ...
 

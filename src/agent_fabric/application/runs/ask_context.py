@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from agent_fabric.application.ports.memory import Briefing, BriefingWish, ContextSource
+from agent_fabric.application.ports.memory import Briefing, BriefingRequest, ContextSource
 from agent_fabric.domain.chat.conversation import newest_words
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.models.messages import ModelSettings, Role
@@ -16,7 +16,7 @@ async def ask_context(open_source: Callable[[], ContextSource], state: RunState,
     assert task is not None
     earlier = [message.content for message in task.history if message.role is Role.USER]
     subjects = [task.agent.name] if task.agent is not None else []
-    wish = BriefingWish(
+    wish = BriefingRequest(
         run_id=state.run_id,
         owner=task.owner,
         question=newest_words(task.prompt if task.quotes is None else task.quotes.own_words),

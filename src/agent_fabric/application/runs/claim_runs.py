@@ -68,7 +68,7 @@ class ClaimRuns:
         self._not_before = {run_id: at for run_id, at in self._not_before.items() if at > now}
         claimed = 0
         try:
-            found = await self.queue.unfinished(limit=room + len(self._not_before) + SPARE)
+            found = await self.queue.list_unfinished(limit=room + len(self._not_before) + SPARE)
         except StoreUnavailable as problem:
             _log.warning("Runs could not be looked for: %s", problem.message)
             return 0

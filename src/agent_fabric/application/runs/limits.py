@@ -13,7 +13,7 @@ from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.config.schema.limits import LimitsConfig
 from agent_fabric.domain.errors import StoreUnavailable, TooManyRequests
 from agent_fabric.domain.identity.principals import Kind, Principal
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.task import RunCaps, RunResult
 
 RETRY_AFTER_S = 10.0
@@ -62,7 +62,7 @@ class RunQuota:
         if self.locks is None:
             return ""
         names = [f"run {number} of {who}" for number in range(self.most)]
-        taken = await self.locks.taken(names)
+        taken = await self.locks.find_taken(names)
         for name in names:
             if name not in taken and await self.locks.acquire(name):
                 return name
@@ -70,7 +70,7 @@ class RunQuota:
 
     def _refusal(self) -> TooManyRequests:
         return TooManyRequests(
-            f"You already have {counted(self.most, 'run')} under way, which is the limit",
+            f"You already have {count_of(self.most, 'run')} under way, which is the limit",
             hint="Wait until one has ended, or cancel one. The limit is `limits.concurrent_runs`.",
             retry_after_s=RETRY_AFTER_S,
         )
@@ -132,7 +132,7 @@ class Limits:
             seconds = max(1, math.ceil(state.reset_s))
             raise TooManyRequests(
                 f"You have started too many runs for now: {self.settings.starts} is the limit",
-                hint=f"Ask again in {counted(seconds, 'second')}. The limit is `limits.starts`.",
+                hint=f"Ask again in {count_of(seconds, 'second')}. The limit is `limits.starts`.",
                 retry_after_s=state.reset_s,
             )
         return state

@@ -16,7 +16,7 @@ from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.evidence.research_tables import EVIDENCE_TABLE, KEPT_BY_TOOLS
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.packs.contents import texts_under
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.merge import FILE_LISTS
 from agent_fabric.domain.runs.state import Lane, RunState
@@ -130,7 +130,7 @@ def _claim_about_log(log: LogCondition, state: RunState) -> CheckedClaim:
         return fails("log", f"{'; '.join(log.damage[:3])}{more}")
     if log.status != state.status and (log.status in _SETTLED or state.status.settled):
         return fails("log", f"the store says that the run is {log.status}, but its log ends as {state.status}")
-    events = counted(log.events, "event")
+    events = count_of(log.events, "event")
     return holds("log", f"{events}, each with the hash of the one before; the last hash is {log.head}")
 
 
@@ -172,7 +172,7 @@ async def _claim_about_file(sandbox: Sandbox, path: str, written: Collection[str
         return holds(about, "the folder is in the workspace")
     except (OSError, ValueError):
         return fails(about, "there is no such file in the workspace")
-    return holds(about, f"it is in the workspace, {counted(size, 'byte')}")
+    return holds(about, f"it is in the workspace, {count_of(size, 'byte')}")
 
 
 async def _claims_about_reports(sandbox: Sandbox, state: RunState, pages: ReadPages) -> list[CheckedClaim]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent_fabric.domain.evidence.python_suites import read_checks, read_tests
 from agent_fabric.domain.evidence.suite_files import is_test_file
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))(?:#(?!\[)|//).*$|^\s*\*.*$")
 _TEST = re.compile(
@@ -89,9 +89,9 @@ def lost_between(before: Iterable[TestStrength], after: Iterable[TestStrength]) 
     was, is_ = sum(before, TestStrength()), sum(after, TestStrength())
     lost = []
     if is_.tests < was.tests:
-        lost.append(f"{counted(is_.tests, 'test')} of {was.tests}")
+        lost.append(f"{count_of(is_.tests, 'test')} of {was.tests}")
     if is_.checks < was.checks:
-        lost.append(f"{counted(is_.checks, 'check')} of {was.checks}")
+        lost.append(f"{count_of(is_.checks, 'check')} of {was.checks}")
     if is_.left_out > was.left_out:
         lost.append("more tests are left out")
     return tuple(lost)

@@ -37,14 +37,14 @@ class Passage:
     text: str
     """Exactly what stands there."""
 
-    def indexed(self, title: str) -> str:
+    def text_to_index(self, title: str) -> str:
         """Return what is put into the indexes: a passage is found by the headings above it, too."""
         path = self.headings if self.headings[:1] == (title,) else (title, *self.headings)
         return f"{SEPARATOR.join(path)}\n{self.text.strip()}"
 
     def hash(self, title: str) -> str:
         """Return what identifies the indexed text: as long as it stays the same, words and vectors stay right."""
-        return hashlib.sha256(self.indexed(title).encode("utf-8", "replace")).hexdigest()
+        return hashlib.sha256(self.text_to_index(title).encode("utf-8", "replace")).hexdigest()
 
 
 class Section(NamedTuple):

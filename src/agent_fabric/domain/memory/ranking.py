@@ -57,7 +57,7 @@ class Candidate(NamedTuple):
     terms: frozenset[str] | None = None
     """The words of the question that stand in it; None: no one has looked."""
 
-    def shared(self, asked: frozenset[str]) -> frozenset[str]:
+    def shared_terms(self, asked: frozenset[str]) -> frozenset[str]:
         """Return the words of a question that stand in it."""
         return asked.intersection(terms_in(self.indexed)) if self.terms is None else self.terms
 
@@ -97,7 +97,7 @@ def rank(
 ) -> list[Ranked]:
     """Return the candidates that fit well enough, the best first; none, if memory has nothing about the question."""
     asked = question_terms(question)
-    known = [candidate.shared(asked) for candidate in candidates]
+    known = [candidate.shared_terms(asked) for candidate in candidates]
     worth = _worth(asked, known)
     whole = sum(worth.values()) or 1.0
     absent = sum(worth[term] for term in asked.difference(*known)) / whole

@@ -23,7 +23,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.models.events import PlainAnswerAccepted
 from agent_fabric.domain.models.messages import ToolCallRequest
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.actions import (
     Action,
     AskWhatHappened,
@@ -71,7 +71,7 @@ def decide(state: RunState) -> tuple[Action, ...]:
     if state.status is not RunStatus.RUNNING or state.task is None or state.unknown_kind:
         return ()
     if state.takeovers >= MAX_TAKEOVERS and not (state.workflow is not None and state.workflow.is_left_to_children):
-        reason = f"taken over {counted(state.takeovers, 'time')} without any progress"
+        reason = f"taken over {count_of(state.takeovers, 'time')} without any progress"
         return (Record(None, (RunInterrupted(reason=reason),)),)
     if state.workflow is not None:
         return _with_effects(state, _workflow_decision()(state.workflow))
@@ -242,7 +242,7 @@ def _ask_model(state: RunState, lane: Lane) -> Action:
     most_steps = state.task.budget.max_steps
     if state.is_task_force and lane.answers >= most_steps:
         spent = BudgetExhausted(resource="steps", limit=most_steps, used=lane.answers)
-        message = f"{lane.specialist_id} has used its budget of {counted(most_steps, 'step')} without finishing"
+        message = f"{lane.specialist_id} has used its budget of {count_of(most_steps, 'step')} without finishing"
         return _give_up(state, lane, spent, code=BUDGET_EXHAUSTED, message=message, hint=_BUDGET_HINTS["steps"])
     if lane.must_compact or near_window(lane):
         span = compactable(lane)
@@ -313,8 +313,8 @@ def _ask_for_less(state: RunState, lane: Lane) -> Record:
         state,
         lane,
         code="model_answer_too_long",
-        message=f"The model {lane.model.model!r} gave {counted(lane.asked_again + 1, 'answer')} in a row that had more "
-        f"than {most:,} characters",
+        message=f"The model {lane.model.model!r} gave {count_of(lane.asked_again + 1, 'answer')} in a row that had "
+        f"more than {most:,} characters",
         hint="Try another model with --model-key, or allow longer answers with `max_answer_chars` of the model; "
         "`fabric logs show` has how these began.",
     )

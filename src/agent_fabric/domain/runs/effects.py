@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.policy.outside_plan import Outside
 
 T = TypeVar("T")
@@ -232,7 +232,7 @@ def _call_line(call: NotedCall) -> str:
 
 def _rest(effects: Effects, kind: str) -> Iterator[str]:
     if count := effects.more.get(kind, 0):
-        yield f"and {counted(count, 'more', 'more')} {kind.replace('_', ' ')}"
+        yield f"and {count_of(count, 'more', 'more')} {kind.replace('_', ' ')}"
 
 
 def _names(names: tuple[str, ...], more: int) -> str:

@@ -11,7 +11,7 @@ from agent_fabric.domain.evidence.citations import citations_of, problems_with_c
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.models.messages import Role, ToolCallRequest
 from agent_fabric.domain.packs.contents import CHANGED
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.evolve import NO_WORK_DONE
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
@@ -163,7 +163,7 @@ def _borne_out_by(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> str
     if not lane.finish.needs_citations or doubts.unproven:
         return ""
     count = len(citations_of(payload))
-    return f"{counted(count, 'quote')} found in the pages that the run fetched"
+    return f"{count_of(count, 'quote')} found in the pages that the run fetched"
 
 
 def said_in_words(lane: Lane) -> Mapping[str, Any]:

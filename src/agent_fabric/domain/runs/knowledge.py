@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agent_fabric.domain.ids import CallId, DocumentId, FactId
 from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.tools.findings import Source
 from agent_fabric.domain.tools.specs import MEMORY_TOOL, PASSAGES
 
@@ -109,7 +109,7 @@ class Knowledge:
         """What was told, as people read it."""
         parts = [f"{each.shown} of {each.title}" for each in self.passages]
         if self.facts or self.pinned:
-            parts.append(counted(len(self.facts) + len(self.pinned), "fact"))
+            parts.append(count_of(len(self.facts) + len(self.pinned), "fact"))
         return "; ".join(parts) or "nothing about this"
 
     def messages(self, at: int) -> list[Message]:

@@ -12,7 +12,7 @@ from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility, owne
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import Message, Usage
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects, Outcome
 from agent_fabric.domain.tools.allowlists import Allowlists
 
@@ -365,7 +365,7 @@ class RunCaps:
         """
         if max_steps is not None and self.max_steps is not None and max_steps > self.max_steps:
             raise InvalidInputs(
-                f"A run may take at most {counted(self.max_steps, 'step')} here, not {max_steps}",
+                f"A run may take at most {count_of(self.max_steps, 'step')} here, not {max_steps}",
                 hint=f"Ask for {self.max_steps} or less, or for none. The limit is `limits.run.max_steps`.",
             )
 

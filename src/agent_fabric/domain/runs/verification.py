@@ -15,7 +15,7 @@ from agent_fabric.domain.evidence.research_tables import EVIDENCE_COLUMNS, EVIDE
 from agent_fabric.domain.evidence.statements import find_unsupported
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.effects import OPEN_KINDS, Effects
 from agent_fabric.domain.runs.state import Lane, RunState, effects_of
 from agent_fabric.domain.runs.task_point import is_told
@@ -71,7 +71,7 @@ def claims_about_mentions(place: str, urls: Sequence[str], pages: ReadPages) -> 
     yield from (fails(place, f"{url} was not fetched in this run") for url in unread)
     if urls and not unread:
         count = len({address_of(page) for page in meant.values() if page is not None})
-        yield holds(place, f"{counted(count, 'web address', 'web addresses')}, all fetched in this run")
+        yield holds(place, f"{count_of(count, 'web address', 'web addresses')}, all fetched in this run")
 
 
 def spoken_urls(payload: Mapping[str, Any]) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def claims_about_evidence(text: str | None, recorded: int, pages: ReadPages) -> 
         yield fails(EVIDENCE_TABLE, "this is not the table that the tools have written")
         return
     if len(rows) < recorded:
-        had = counted(recorded, "row was", "rows were")
+        had = count_of(recorded, "row was", "rows were")
         there = f"it has {len(rows):,}" if text is not None else "it is gone or cannot be read"
         yield fails(EVIDENCE_TABLE, f"{had} recorded, but {there}")
     checked = [
@@ -107,7 +107,7 @@ def claims_about_evidence(text: str | None, recorded: int, pages: ReadPages) -> 
     failed = [claim for claim in checked if claim.standing is ClaimStatus.FAILS]
     yield from failed
     if checked and not failed and len(rows) >= recorded:
-        yield holds(EVIDENCE_TABLE, f"{counted(len(checked), 'row')}, each quote is on its page")
+        yield holds(EVIDENCE_TABLE, f"{count_of(len(checked), 'row')}, each quote is on its page")
 
 
 def _claim_about_quote(about: str, url: str, quote: str, claim: str, pages: ReadPages) -> CheckedClaim:
@@ -144,7 +144,7 @@ def claim_about_proof(lane: Lane, events: Sequence[Event]) -> CheckedClaim:
     command = called.args.get("command") if called is not None else None
     if command is not None and not _is_borne_out(str(command), returned):
         return fails(about, f"event {proof} claims {returned.proved!r}, but its command does not bear that out")
-    executed = "" if returned.tests is None else f" with {counted(returned.tests.passed, 'test')} passed"
+    executed = "" if returned.tests is None else f" with {count_of(returned.tests.passed, 'test')} passed"
     return holds(about, f"{returned.proved!r} succeeded{executed} in event {proof}, and nothing changed after it")
 
 
@@ -173,7 +173,7 @@ def claims_about_work(state: RunState, lane: Lane, events: Sequence[Event]) -> I
     wrong = false_claims(said, deeds)
     yield from (fails(about, str(claim)) for claim in wrong)
     if not wrong and deeds.compared.known:
-        changed = counted(len(deeds.compared.paths) + deeds.compared.more, "path")
+        changed = count_of(len(deeds.compared.paths) + deeds.compared.more, "path")
         yield holds(about, f"{changed} changed; the files, commands, commits and tests that it names agree with that")
     for missing in find_unsupported(
         str(payload.get("summary") or ""), _texts_of_lane(lane.lane_id, state, events), counts_of(lane)

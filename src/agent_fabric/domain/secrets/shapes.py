@@ -102,7 +102,7 @@ _SEAM: Final = re.compile(
 )
 """Between two words of a sentence: no secret goes on there but a private key that has begun."""
 _SIGNS_OF_CONTROL: Final = ("-----", "\x1b", "u001b", "\\x1b", "\\033", "\\e[")
-_LONGEST_CONTROL: Final = 600
+_MAX_CONTROL: Final = 600
 """Characters that one of these may still mean something for."""
 _KEY_BEGIN: Final = re.compile(rf"-----BEGIN {_MARK}")
 
@@ -144,7 +144,7 @@ def _end_of_part(text: str, first: int) -> int:
 
 def _seam(text: str, after: int) -> int:
     for seam in _SEAM.finditer(text, after):
-        around = text[max(seam.end() - _LONGEST_CONTROL, 0) : seam.end() + 100]
+        around = text[max(seam.end() - _MAX_CONTROL, 0) : seam.end() + 100]
         if not any(sign in around for sign in _SIGNS_OF_CONTROL):
             return seam.end()
     return len(text)

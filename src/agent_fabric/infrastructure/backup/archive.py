@@ -45,14 +45,14 @@ class Manifest:
     ours: bool = False
     """Whether the user's own key has signed it."""
 
-    def encoded(self, key: AuditKey) -> bytes:
+    def encode(self, key: AuditKey) -> bytes:
         """Return it as it stands in a backup, signed with the user's key."""
         said = {name: value for name, value in asdict(self).items() if name != "ours"}
         body = json.dumps({"format": FORMAT, **said}, indent=1)
         return json.dumps({"manifest": body, "key": key.name, "signature": _signature(body, key)}).encode()
 
 
-def decoded(data: bytes, key: AuditKey) -> Manifest:
+def decode_manifest(data: bytes, key: AuditKey) -> Manifest:
     """Read a manifest.
 
     Raises:
@@ -189,7 +189,7 @@ def read_archive(file: BinaryIO, key: AuditKey, keep: Keep = lambda _member, _co
             if member.name == MANIFEST and member.isreg():
                 if member.size > MAX_BYTES:
                     raise tarfile.ReadError("its manifest is too large to be one")
-                manifest = decoded(b"".join(_content(tar, member, limited)), key)
+                manifest = decode_manifest(b"".join(_content(tar, member, limited)), key)
                 continue
             _require_harmless(member)
             if member.name in digests:

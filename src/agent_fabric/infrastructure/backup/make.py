@@ -15,7 +15,7 @@ from agent_fabric.domain.errors import ConfigError, StoreFull
 from agent_fabric.infrastructure.atomic_files import sync_folder
 from agent_fabric.infrastructure.backup.archive import ArchiveWriter, Manifest, read_archive
 from agent_fabric.infrastructure.backup.contents import DATABASE, kept_files
-from agent_fabric.infrastructure.backup.staging import remove_leftovers, staged, working_name
+from agent_fabric.infrastructure.backup.staging import remove_leftovers, stage_files, working_name
 
 SUFFIX = ".tar.gz"
 
@@ -64,7 +64,7 @@ def make_backup(
     remove_leftovers(target.parent, re.compile(rf"fabric-.*|{re.escape(target.name)}"), "part", "db")
     fresh, copy = working_name(target, "part"), working_name(target, "db")
     problem = {"cannot": "The backup cannot be written", "hint": "Check the folder that you named."}
-    with staged(target, fresh, copy, **problem):
+    with stage_files(target, fresh, copy, **problem):
         _require_room(root / DATABASE, target.parent)
         copies.copy_to(copy, lambda share: tell(f"copying the store: {100 * share:.0f} %"))
         tell("checking the copy")
@@ -85,7 +85,7 @@ def make_backup(
                 files=writer.digests,
                 changed=tuple(writer.changed),
             )
-            writer.finish(manifest.encoded(key))
+            writer.finish(manifest.encode(key))
             file.flush()
             os.fsync(file.fileno())
         tell("reading it again")

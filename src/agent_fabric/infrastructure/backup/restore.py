@@ -19,7 +19,7 @@ from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
 from agent_fabric.infrastructure.backup.archive import Manifest, harmful, read_archive
 from agent_fabric.infrastructure.backup.contents import DATABASE
 from agent_fabric.infrastructure.backup.make import Tell
-from agent_fabric.infrastructure.backup.staging import remove_leftovers, staged, working_name
+from agent_fabric.infrastructure.backup.staging import remove_leftovers, stage_files, working_name
 from agent_fabric.infrastructure.runs.log.folder_trust import mark
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -53,7 +53,7 @@ def restore_backup(
     remove_leftovers(root.parent, re.compile(re.escape(root.name)), "restore")
     stage = working_name(root, "restore")
     problem = {"cannot": "The backup cannot be restored", "hint": "Check that you may write there."}
-    with staged(stage, stage, **problem), _open_backup(file) as archive:
+    with stage_files(stage, stage, **problem), _open_backup(file) as archive:
         stage.mkdir(mode=0o700)
         unpacked = _Stage(stage, tell)
         manifest = read_archive(archive, key, unpacked.keep)

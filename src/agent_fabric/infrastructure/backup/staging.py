@@ -26,7 +26,7 @@ def remove_leftovers(folder: Path, names: re.Pattern[str], *ends: str) -> None:
 
 
 @contextmanager
-def staged(target: Path, *working: Path, cannot: str, hint: str) -> Iterator[None]:
+def stage_files(target: Path, *working: Path, cannot: str, hint: str) -> Iterator[None]:
     """Explain problems with the disk, and remove the working files in any case.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.memory import DocumentText
 from agent_fabric.domain.errors import DocumentUnreadable, MissingExtra
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 
 MAX_PAGES: Final = 5_000
 _OCR: Final = "Let a program recognise its letters first, such as ocrmypdf."
@@ -43,8 +43,8 @@ def pdf_text(data: bytes, source: str) -> DocumentText:
         ) from problem
     images = sum(not page for page in pages)
     if images == len(pages):
-        raise DocumentUnreadable(f"There is no text in {source}: {counted(images, 'page')}, all images", hint=_OCR)
-    notes = [f"{counted(images, 'page')} {'is an image' if images == 1 else 'are images'}"] if images else []
+        raise DocumentUnreadable(f"There is no text in {source}: {count_of(images, 'page')}, all images", hint=_OCR)
+    notes = [f"{count_of(images, 'page')} {'is an image' if images == 1 else 'are images'}"] if images else []
     if count > MAX_PAGES:
         notes.append(f"Only the first {MAX_PAGES:,} of {count:,} pages were read")
     return DocumentText("\n\n".join(filter(None, pages)), title, tuple(notes))

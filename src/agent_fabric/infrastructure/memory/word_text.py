@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from agent_fabric.application.ports.memory import DocumentText
 from agent_fabric.domain.errors import DocumentUnreadable
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 
 MAX_XML_BYTES: Final = 60_000_000
 _BODY: Final = "word/document.xml"
@@ -65,7 +65,7 @@ class _Reading:
 
     def finish(self) -> DocumentText:
         self._parser.Parse(b"", True)
-        notes = (f"{counted(self._hidden, 'piece')} of hidden text left out",) if self._hidden else ()
+        notes = (f"{count_of(self._hidden, 'piece')} of hidden text left out",) if self._hidden else ()
         return DocumentText("\n\n".join(filter(None, self._paragraphs)), notes=notes)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:

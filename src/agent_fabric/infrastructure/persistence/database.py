@@ -32,7 +32,7 @@ def connect(path: Path) -> apsw.Connection:
     Raises:
         StoreUnavailable: it cannot be opened, is not ours, or was written by a newer program.
     """
-    with explained(path):
+    with explain_errors(path):
         _keep_private(path)
         connection = apsw.Connection(_utf8(path))
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -180,7 +180,7 @@ def _nearly_full(path: Path) -> bool:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explain_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into ours."""
     try:
         yield

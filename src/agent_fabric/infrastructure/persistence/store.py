@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import apsw
 
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS, OpenFiles, connect, explained
+from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS, OpenFiles, connect, explain_errors
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.group_commits import GroupCommits, Write, call_safely, resolve
 from agent_fabric.infrastructure.persistence.runs.run_leases import KernelLeases
@@ -79,13 +79,13 @@ class Writer:
     def close(self) -> None:
         """Finish what was asked for and end the thread."""
         self._group.close()
-        call_safely(partial(self._chain.committed, self._connection, patient=True))
+        call_safely(partial(self._chain.open_transaction, self._connection, patient=True))
         self._connection.close()
 
     def _transact(self, writes: list[Write]) -> list[Any]:
         connection = self._connection
         started = time.monotonic()
-        with explained(self._path):
+        with explain_errors(self._path):
             self._files.require_in_place()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -98,7 +98,7 @@ class Writer:
                 raise
         self._files.require_in_place()  # once more: it may have been deleted meanwhile
         self._commit_s = time.monotonic() - started
-        call_safely(partial(self._chain.committed, connection))
+        call_safely(partial(self._chain.open_transaction, connection))
         return values
 
 
@@ -153,7 +153,7 @@ class Store:
         """Empty the write-ahead log, which still holds what was deleted; False if readers are in the way."""
 
         def truncate() -> bool:
-            with explained(self.path):
+            with explain_errors(self.path):
                 connection = self._open(self.path)
                 try:
                     connection.set_busy_timeout(LOG_PATIENCE_MS)
@@ -183,7 +183,7 @@ class Store:
         Raises:
             StoreUnavailable: the file cannot be opened or read.
         """
-        with explained(self.path):
+        with explain_errors(self.path):
             if self._was_opened:
                 self._files.require_in_place()  # or an empty file would be made in its place
             connection = self._take_idle() or self._connect()

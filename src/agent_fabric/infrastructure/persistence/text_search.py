@@ -77,11 +77,11 @@ class SqliteTextSearch:
         return Match("run_activity MATCH ?", (" OR ".join(map(self._activity, terms)),))
 
     def _activity(self, term: str) -> str:
-        quoted = spaced(term).replace('"', '""')
+        quoted = space_words(term).replace('"', '""')
         last = re.split(r"\W+", quoted.strip())[-1]
         return f'"{quoted}" *' if len(last) >= _MIN_PREFIX else f'"{quoted}"'
 
-    def indexed(self, text: str) -> str:
+    def text_to_index(self, text: str) -> str:
         """Return a text as it is put into `run_activity`."""
         return text
 
@@ -134,12 +134,12 @@ class PostgresTextSearch:
         return Match("(grams @@ CAST(? AS tsquery) AND strpos(text, ?) > 0)", (wanted, word))
 
     def in_activity(self, *terms: str) -> Match:
-        phrases = [_phrase(words) for words in map(_words, map(spaced, terms)) if words]
+        phrases = [_phrase(words) for words in map(_words, map(space_words, terms)) if words]
         if not phrases:
             return Match("1 = 0", ())
         return Match("text @@ to_tsquery('simple', ?)", (" | ".join(f"({phrase})" for phrase in phrases),))
 
-    def indexed(self, text: str) -> str:
+    def text_to_index(self, text: str) -> str:
         return " ".join(_words(text))
 
     def any_of(self, text: str) -> str:
@@ -173,7 +173,7 @@ def without_spaces(text: str) -> list[str]:
     return [] if text.isascii() else re.findall(f"{_WITHOUT_SPACES}+", text)
 
 
-def spaced(text: str) -> str:
+def space_words(text: str) -> str:
     """Return a text in which every word is one: some languages put no spaces in between."""
     return text if text.isascii() else re.sub(f"({_WITHOUT_SPACES})", r" \1 ", text)
 

@@ -12,7 +12,7 @@ from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.infrastructure.private_files import PrivateFile
 from agent_fabric.infrastructure.secrets.keyring import Keyring
 
-MOST: Final = 1_000
+MAX_SECRETS: Final = 1_000
 """Secrets in one file."""
 
 _FORMAT: Final = 1
@@ -56,7 +56,7 @@ class EncryptedFile:
         value: str = found["value"]
         return value
 
-    def stored(self) -> list[StoredSecret]:
+    def list_secrets(self) -> list[StoredSecret]:
         """Return what is there, by name.
 
         Raises:
@@ -75,12 +75,12 @@ class EncryptedFile:
         """
         require_usable(name, value)
         sealed = self._keyring().seal(json.dumps({"name": name, "value": value}).encode()).decode()
-        with self._file.held():
+        with self._file.hold():
             entries = self._read()
             before = entries.get(name)
-            if before is None and len(entries) >= MOST:
+            if before is None and len(entries) >= MAX_SECRETS:
                 raise ConfigError(
-                    f"there are {MOST} secrets already", hint="Remove one with: fabric secrets remove NAME"
+                    f"there are {MAX_SECRETS} secrets already", hint="Remove one with: fabric secrets remove NAME"
                 )
             now = self._clock.now()
             created = now if before is None else before["created_at"]
@@ -96,7 +96,7 @@ class EncryptedFile:
         """
         if self._file.read() is None:
             return False
-        with self._file.held():
+        with self._file.hold():
             entries = self._read()
             if entries.pop(name, None) is None:
                 return False
@@ -112,7 +112,7 @@ class EncryptedFile:
         if self._file.read() is None:
             return 0
         keyring = self._keyring()
-        with self._file.held():
+        with self._file.hold():
             entries = self._read()
             changed = 0
             for entry in entries.values():
@@ -125,7 +125,7 @@ class EncryptedFile:
                 self._write(entries)
         return changed
 
-    def sealed(self) -> list[bytes]:
+    def list_sealed(self) -> list[bytes]:
         """Return every secret as it is stored.
 
         Raises:

@@ -60,7 +60,7 @@ class KeyNeeds:
         Raises:
             StoreUnavailable: the store or the file of secrets cannot be read.
         """
-        secrets = stored_secrets(root, lambda: keyring).sealed()
+        secrets = stored_secrets(root, lambda: keyring).list_sealed()
         with self.open_store(root) as storage:
             runs = storage.copies.sealed_keys()
         return SealedContents(_count_by_key(runs, keyring), _count_by_key(secrets, keyring))

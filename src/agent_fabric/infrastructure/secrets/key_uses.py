@@ -104,7 +104,7 @@ class KeyUses:
     def _change(self, change: Callable[[list[KeyUse]], list[KeyUse]]) -> None:
         """Change the record. A record that cannot be changed stops nothing: a warning says so."""
         try:
-            with self._file.held():
+            with self._file.hold():
                 before = self.read()
                 after = change(before)
                 if after != before:

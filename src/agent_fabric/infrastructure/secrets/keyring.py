@@ -103,14 +103,14 @@ class FileKeys:
         return tuple(_check(line.strip(), self.place) for line in lines if line.strip())
 
     def add(self, *, unless_any: bool = False) -> None:
-        with self._file.held():
+        with self._file.hold():
             known = self.read()
             if known and unless_any:
                 return
             self._write((base64.urlsafe_b64encode(os.urandom(_KEY_BYTES)).decode(), *known))
 
     def keep(self, wanted: Sequence[str]) -> None:
-        with self._file.held():
+        with self._file.hold():
             known = self.read()
             kept = tuple(key for key in known if key in wanted)
             if kept == known:

@@ -17,7 +17,7 @@ from agent_fabric.infrastructure.web.sessions import read_up_to, reason_of, tls_
 TRIES: Final = 3
 MAX_BYTES: Final = 2 * 2**20
 """Vault's own limit for a secret is half of it."""
-LONGEST_WAIT_S: Final = 5.0
+MAX_WAIT_S: Final = 5.0
 """A server that asks for more patience than this is not waited for."""
 
 _AGAIN: Final = frozenset((412, 429, 500, 502, 503, 504))
@@ -62,7 +62,7 @@ async def read_secret(vault: VaultConfig, path: str, token: str) -> VaultAnswer:
             if answer is not None and answer.status not in _AGAIN:
                 return answer
             wait_s = wait_s or _FIRST_WAIT_S * 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries
-            if wait_s > LONGEST_WAIT_S:
+            if wait_s > MAX_WAIT_S:
                 break
             await asyncio.sleep(wait_s)
         answer, _ = await _ask(session, url, headers, vault, last=True)

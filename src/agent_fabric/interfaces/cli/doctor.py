@@ -24,12 +24,12 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError, FabricError, Forbidden
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
-from agent_fabric.interfaces.cli.output import for_this_installation, plain_lines, styled
+from agent_fabric.interfaces.cli.output import colour, for_this_installation, plain_lines
 from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.interfaces.views.examination import (
     encryption_finding,
@@ -127,7 +127,7 @@ def _health(url: str, health: "Health") -> list[HealthFinding]:
     if not health.ok:
         fix = "Restart it: the store was deleted or replaced."
         return [HealthFinding(about="server", level=Level.FAIL, text=f"{at}; it cannot keep runs", fix=fix)]
-    text = f"{at}; {counted(health.running, 'run')} active, {health.queued} queued"
+    text = f"{at}; {count_of(health.running, 'run')} active, {health.queued} queued"
     found = [HealthFinding(about="server", level=Level.OK, text=text)]
     if health.version != __version__:
         text = f"the server is {health.version}, this is {__version__}"
@@ -143,7 +143,7 @@ def _origins(loaded: Loaded) -> str:
 def _text(findings: list[HealthFinding], *, good: bool) -> str:
     lines: list[str] = []
     for finding in findings:
-        mark = styled(f"{finding.level.value:<4}", _STYLES[finding.level], sys.stdout)
+        mark = colour(f"{finding.level.value:<4}", _STYLES[finding.level], sys.stdout)
         text = plain_lines(finding.text).replace("\n", "\n" + " " * 24)
         lines.append(f"{mark}  {finding.about:<16}  {text}")
         if finding.fix:

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Self, TextIO
 
-from agent_fabric.interfaces.cli.output import capable, plain, shortened
+from agent_fabric.interfaces.cli.output import capable, plain, shorten
 
 _WIDTH = 120
 _BAR = 24
@@ -59,11 +59,11 @@ def progress_line(text: str, width: int) -> str:
     """Return one line, with a bar before a text that tells a percentage."""
     found = _PERCENT.search(text)
     if found is None:
-        return shortened(text, width)
+        return shorten(text, width)
     full = min(100, int(found[1])) * _BAR // 100
     bar = f"[{'█' * full}{'·' * (_BAR - full)}]"
     about, _, amount = text.rpartition(": ")
     room = width - len(bar) - len(amount) - 3
     if room < _SHORTEST:  # how far it is matters more than what it is called
-        return shortened(f"{bar} {amount}", width)
-    return shortened(f"{bar} {shortened(about, room)}: {amount}", width)
+        return shorten(f"{bar} {amount}", width)
+    return shorten(f"{bar} {shorten(about, room)}: {amount}", width)

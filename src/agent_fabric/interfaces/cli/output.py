@@ -26,7 +26,7 @@ def colourful(stream: TextIO) -> bool:
     return capable(stream) and not os.environ.get("NO_COLOR")
 
 
-def styled(text: str, style: str, stream: TextIO) -> str:
+def colour(text: str, style: str, stream: TextIO) -> str:
     """Return text in a style, where the stream can show it."""
     return paint(text, style) if colourful(stream) else text
 
@@ -61,10 +61,10 @@ def from_here(path: str | Path) -> str:
         return str(path)
 
 
-def fitted(text: str, width: int, stream: TextIO) -> str:
+def fit_width(text: str, width: int, stream: TextIO) -> str:
     """Return text as one line: on a terminal of at most `width` characters, unless it names a command to type."""
     if stream.isatty() and _TO_TYPE.search(text) is None:
-        return shortened(text, width)
+        return shorten(text, width)
     return one_line(text)
 
 
@@ -75,10 +75,10 @@ def laid_out(line: str, stream: TextIO, *, indent: str) -> str:
     """
     if not stream.isatty() or _TO_TYPE.search(line) is not None:
         return line
-    return "\n".join(folded(line, terminal_columns(), indent, within_words=False))
+    return "\n".join(fold_lines(line, terminal_columns(), indent, within_words=False))
 
 
-def folded(line: str, width: int, indent: str, *, within_words: bool) -> list[str]:
+def fold_lines(line: str, width: int, indent: str, *, within_words: bool) -> list[str]:
     """Break a line between words, so that no part is wider than `width`. The further parts begin with `indent`.
 
     A word that is wider than a line is broken only if `within_words` says so; then no blank is lost either.
@@ -109,7 +109,7 @@ def terminal_columns() -> int:
 _TO_TYPE = re.compile(r"\b(?:fabric|pip|pipx|uv|ollama|openssl|vault) [a-z]")
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """Return text as one line of at most `width` characters."""
     line = " ".join(plain(text[: 4 * width]).split())
     whole = not text[4 * width :].strip()  # what stands behind many blanks is not nothing
@@ -133,7 +133,7 @@ def print_json(value: Any) -> int:
 
 def print_warning(message: str) -> None:
     """Say what a person should know, but what stops nothing."""
-    sys.stderr.write(f"{styled('warning:', 'yellow', sys.stderr)} {plain_lines(message)}\n")
+    sys.stderr.write(f"{colour('warning:', 'yellow', sys.stderr)} {plain_lines(message)}\n")
 
 
 def print_error(problem: FabricError, *, as_json: bool) -> None:
@@ -143,7 +143,7 @@ def print_error(problem: FabricError, *, as_json: bool) -> None:
 
         print_json(error_object(problem))
         return
-    sys.stderr.write(f"{styled('error:', 'red', sys.stderr)} {plain_lines(problem.message)}\n")
+    sys.stderr.write(f"{colour('error:', 'red', sys.stderr)} {plain_lines(problem.message)}\n")
     if problem.hint:
         sys.stderr.write(f"  hint: {plain_lines(for_this_installation(problem.hint))}\n")
 

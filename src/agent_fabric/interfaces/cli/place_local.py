@@ -76,7 +76,7 @@ class LocalRuns:
         until: float | None = None,
     ) -> Sequence[RunRecord]:
         catalogue = self.records.catalogue
-        if (events := await catalogue.unindexed()) > MANY_EVENTS:
+        if (events := await catalogue.count_unindexed()) > MANY_EVENTS:
             sys.stderr.write(f"Indexing {events:,} events once; you can stop with Ctrl-C, nothing is lost …\n")
             sys.stderr.flush()
         await catalogue.update_index()

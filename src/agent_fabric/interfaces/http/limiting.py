@@ -17,7 +17,7 @@ from agent_fabric.application.ports.limits import QuotaState, Rate
 from agent_fabric.application.runs.limits import Limits
 from agent_fabric.domain.errors import TooManyRequests
 from agent_fabric.domain.identity.principals import Principal
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.bodies import replay_body
 from agent_fabric.interfaces.http.errors import problem
@@ -237,7 +237,7 @@ def _headers(rate: Rate, state: QuotaState) -> list[tuple[bytes, bytes]]:
 
 def _refusal(message: str, limit: str, state: QuotaState, rate: Rate | None = None) -> Response:
     seconds = max(1, math.ceil(state.reset_s))
-    hint = f"Ask again in {counted(seconds, 'second')}. The limit is `limits.{limit}`."
+    hint = f"Ask again in {count_of(seconds, 'second')}. The limit is `limits.{limit}`."
     response = problem(TooManyRequests(message, hint=hint, retry_after_s=state.reset_s))
     response.raw_headers.extend([] if rate is None else _headers(rate, state))
     return response

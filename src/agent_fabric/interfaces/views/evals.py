@@ -6,7 +6,7 @@ from agent_fabric.domain.evals.comparison import Comparison, Conclusion
 from agent_fabric.domain.evals.intervals import Estimate, Tally
 from agent_fabric.domain.evals.summary import ArmResult, EvalSummary
 from agent_fabric.domain.evals.trials import Evidence, Grade, TrialOutcome
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 
 MAX_LISTED = 50
 """Trials that a list names; more are counted."""
@@ -24,7 +24,7 @@ def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None) -> Itera
     if facts.description:
         yield from (facts.description, "")
     yield (
-        f"{facts.status.value}: {summary.done} of {counted(summary.total, 'trial')}, k = {facts.k}; evaluation "
+        f"{facts.status.value}: {summary.done} of {count_of(summary.total, 'trial')}, k = {facts.k}; evaluation "
         f"`{facts.eval_id}`."
     )
     yield ""
@@ -144,18 +144,18 @@ def comparison_words(comparison: Comparison) -> str:
             (len(comparison.unmatched), "tried by only one and left out"),
         )
         if number
-        for words in [f"{counted(number, 'case')} {words}"]
+        for words in [f"{count_of(number, 'case')} {words}"]
     ]
     found = comparison.difference
     if found is None:
         told = "nothing to compare, they have no case in common"
     elif comparison.conclusion is Conclusion.SAME:
-        told = f"no difference in {counted(comparison.cases, 'case')}"
+        told = f"no difference in {count_of(comparison.cases, 'case')}"
     else:
-        interval = f"{signed(found.low)} to {signed(found.high)}"
+        interval = f"{signed_number(found.low)} to {signed_number(found.high)}"
         told = (
-            f"{comparison.conclusion.value}: {signed(found.value)} right ({interval}), "
-            f"p = {_p_value(comparison.p_value)}, {counted(comparison.ups, 'case')} up, {comparison.downs} down "
+            f"{comparison.conclusion.value}: {signed_number(found.value)} right ({interval}), "
+            f"p = {_p_value(comparison.p_value)}, {count_of(comparison.ups, 'case')} up, {comparison.downs} down "
             f"of {comparison.cases}"
         )
     return f"{about}: {'; '.join([told, *left])}."
@@ -170,7 +170,7 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
-def signed(share: float) -> str:
+def signed_number(share: float) -> str:
     """Return a difference in per cent, with its sign."""
     return f"{100 * share:+.0f} %"
 

@@ -10,7 +10,7 @@ from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.brief_run import MAX_CHARS, MAX_COMPACT_CHARS, BriefRun
 from agent_fabric.application.memory.propose_fact import RememberFact
 from agent_fabric.application.memory.search_memory import SearchMemory
-from agent_fabric.application.ports.memory import Briefing, BriefingWish, DocumentQuery, MemoryAnswer, NewDocument
+from agent_fabric.application.ports.memory import Briefing, BriefingRequest, DocumentQuery, MemoryAnswer, NewDocument
 from agent_fabric.domain.errors import ModelUnreachable, StoreUnavailable
 from agent_fabric.domain.events import PackStarted
 from agent_fabric.domain.ids import DocumentId
@@ -27,7 +27,7 @@ from contract.run_repository_contract import RUN
 from memory_storage import MemoryStorage
 
 ADA = "user:ada"
-WISH = BriefingWish(run_id=RUN, owner=ADA, question="When does the pool open?", window=8_192)
+WISH = BriefingRequest(run_id=RUN, owner=ADA, question="When does the pool open?", window=8_192)
 SEARCH = make_tool_def("memory_search", "Look it up.", {"query": {"type": "string"}})
 FINISH = make_finish_tool_def({"summary": {"type": "string"}})
 
@@ -42,7 +42,7 @@ async def add(storage: MemoryStorage, text: str, name: str = "/handbook.md", own
     return (await AddDocument(storage.memory, DocumentFiles(), storage.clock)(new)).document_id
 
 
-async def known(brief: BriefRun, wish: BriefingWish = WISH) -> Knowledge:
+async def known(brief: BriefRun, wish: BriefingRequest = WISH) -> Knowledge:
     told = (await brief(wish)).knowledge
     assert told is not None
     return told
@@ -148,7 +148,7 @@ async def test_an_agent_that_asks_for_knowledge_is_briefed_with_it(tmp_path: Pat
         read.append(tuple(messages))
         return LLMResponse(content="The pool opens at nine. See handbook/pool.md.", usage=Usage(1, 1))
 
-    async def brief(wish: BriefingWish) -> Briefing:
+    async def brief(wish: BriefingRequest) -> Briefing:
         return await source(storage, tmp_path)(replace(wish, owner=ADA))
 
     bench = workbench(looking_up, answer, context=brief)
@@ -170,7 +170,7 @@ async def test_a_run_goes_on_without_a_memory_that_fails_and_says_so() -> None:
     async def answer(_: Sequence[Message]) -> LLMResponse:
         return LLMResponse(content="I do not know.", usage=Usage(1, 1))
 
-    async def brief(_: BriefingWish) -> Briefing:
+    async def brief(_: BriefingRequest) -> Briefing:
         raise StoreUnavailable("the disk is gone")
 
     bench = workbench(looking_up, answer, context=brief)

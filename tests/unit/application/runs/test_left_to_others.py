@@ -71,7 +71,7 @@ async def test_an_interrupted_run_that_is_left_to_others_is_running_again() -> N
 class _Queue(RunQueue):
     """One run that has no driver."""
 
-    async def unfinished(self, *, limit: int | None = None) -> list[RunId]:
+    async def list_unfinished(self, *, limit: int | None = None) -> list[RunId]:
         return [RUN]
 
     async def due(self) -> list[RunId]:

@@ -140,7 +140,7 @@ class SharedLocks:
     async def is_held(self, name: str) -> bool:
         return name in self.names
 
-    async def taken(self, names: Sequence[str]) -> Collection[str]:
+    async def find_taken(self, names: Sequence[str]) -> Collection[str]:
         return self.names.intersection(names)
 
 

@@ -58,8 +58,8 @@ def test_a_long_section_keeps_its_headings_and_ends_between_sentences() -> None:
     assert len(passages) == 4
     assert all(passage.text.rstrip().endswith("neighbour.") for passage in passages)
     assert {passage.headings for passage in passages[1:]} == {("Handbook", "Fish")}
-    assert passages[1].indexed("Handbook").startswith("Handbook › Fish\nThe otter")
-    assert passages[1].indexed("otters.md").startswith("otters.md › Handbook › Fish\nThe otter")
+    assert passages[1].text_to_index("Handbook").startswith("Handbook › Fish\nThe otter")
+    assert passages[1].text_to_index("otters.md").startswith("otters.md › Handbook › Fish\nThe otter")
 
 
 def test_small_sections_share_a_passage_and_the_headings_they_have_in_common() -> None:

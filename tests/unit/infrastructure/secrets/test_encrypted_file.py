@@ -40,14 +40,14 @@ def test_a_change_keeps_when_it_was_made_and_a_removal_forgets_it(tmp_path: Path
     clock.time += 60
     assert not file.set("B", "value two")
     file.set("A", "value")
-    assert [(each.name, each.created_at, each.updated_at) for each in file.stored()] == [
+    assert [(each.name, each.created_at, each.updated_at) for each in file.list_secrets()] == [
         ("A", made + 60, made + 60),
         ("B", made, made + 60),
     ]
     assert file.value("B") == "value two"
     assert file.remove("B")
     assert not file.remove("B")
-    assert [each.name for each in file.stored()] == ["A"]
+    assert [each.name for each in file.list_secrets()] == ["A"]
 
 
 async def test_where_nothing_is_kept_no_key_is_asked_for(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ async def test_where_nothing_is_kept_no_key_is_asked_for(tmp_path: Path) -> None
 
     file = EncryptedFile(tmp_path / "secrets.sealed", no_keys, FrozenClock())
     assert await file.get("A") is None
-    assert file.stored() == []
+    assert file.list_secrets() == []
     assert not file.remove("A")
     assert file.reseal() == 0
     assert list(tmp_path.iterdir()) == []
@@ -84,7 +84,7 @@ def test_with_the_wrong_key_nothing_is_read_and_nothing_lost(tmp_path: Path) -> 
         wrong.value("A")
     with pytest.raises(StoreUnavailable):
         wrong.reseal()
-    assert [each.name for each in wrong.stored()] == ["A"]
+    assert [each.name for each in wrong.list_secrets()] == ["A"]
     assert secrets_in(tmp_path).value("A") == "a value"
 
 
@@ -119,7 +119,7 @@ def test_a_damaged_file_is_told_and_never_overwritten(tmp_path: Path, content: s
     file = secrets_in(tmp_path)
     file.path.write_text(content)
     file.path.chmod(0o600)
-    for use in (file.stored, lambda: file.value("A"), lambda: file.set("A", "a value"), lambda: file.remove("A")):
+    for use in (file.list_secrets, lambda: file.value("A"), lambda: file.set("A", "a value"), lambda: file.remove("A")):
         with pytest.raises(StoreUnavailable, match="cannot be read"):
             use()
     assert file.path.read_text() == content
@@ -142,7 +142,7 @@ def test_everything_is_sealed_anew_with_the_newest_key(tmp_path: Path) -> None:
     alone = secrets_in(tmp_path, OTHER)
     assert [alone.value("A"), alone.value("B")] == ["a value", "b value"]
     ring = open_keyring({"ENCRYPTION_KEY": OTHER})
-    assert {ring.generation_of(sealed) for sealed in alone.sealed()} == {ring.generation}
+    assert {ring.generation_of(sealed) for sealed in alone.list_sealed()} == {ring.generation}
 
 
 def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path: Path) -> None:
@@ -150,5 +150,5 @@ def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path: Path) -> None:
     file.set("A", "a value")
     (tmp_path / ".secrets.sealed.new").write_text('{"format": 1, "secr')
     file.set("B", "b value")
-    assert [each.name for each in file.stored()] == ["A", "B"]
+    assert [each.name for each in file.list_secrets()] == ["A", "B"]
     assert not (tmp_path / ".secrets.sealed.new").exists()

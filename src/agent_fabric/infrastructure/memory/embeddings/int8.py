@@ -11,7 +11,7 @@ from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, un
 _LARGEST = 127
 
 
-def quantized(vector: Vector) -> bytes:
+def quantize(vector: Vector) -> bytes:
     """Return a vector as signed bytes, the largest number of which is 127 or -127."""
     numbers = unpack_vector(vector)
     largest = max(map(abs, numbers), default=0.0)

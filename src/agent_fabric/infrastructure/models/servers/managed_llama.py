@@ -12,7 +12,7 @@ from agent_fabric.application.ports.models import ManagedStatus, Stage
 from agent_fabric.config.schema.models import ManagedLlamaConfig
 from agent_fabric.config.variable_names import without_own_secrets
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelBusy, ModelError
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.models.servers.failures import Failures
 from agent_fabric.infrastructure.models.servers.folder import prepare_folder, servers_folder
 from agent_fabric.infrastructure.models.servers.leases import Leases
@@ -239,7 +239,7 @@ class ManagedLlama:
         """Wait until no answer is being written: none of ours, and none of someone who asks the server directly."""
         before, self._stage = self._stage, "draining"
         if self._running:
-            notice(ProgressText(f"waiting for {counted(self._running, 'answer')} before the switch"))
+            notice(ProgressText(f"waiting for {count_of(self._running, 'answer')} before the switch"))
         try:
             async with asyncio.timeout(timeout_s):
                 await self._drained.wait()

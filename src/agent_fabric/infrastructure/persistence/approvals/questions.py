@@ -59,11 +59,11 @@ def note_approvals(connection: SqlConnection, run: int, events: Sequence[Event],
                         run,
                         body.call_id,
                         body.tool,
-                        _sealed(cipher, body.approval_id, "arguments", dump_json(dict(body.args))),
+                        _seal(cipher, body.approval_id, "arguments", dump_json(dict(body.args))),
                         ApprovalStatus.PENDING,
                         event.ts,
                         body.expires_at,
-                        _sealed(cipher, body.approval_id, "card", dump_json(card)),
+                        _seal(cipher, body.approval_id, "card", dump_json(card)),
                         run,
                     ),
                 )
@@ -104,7 +104,7 @@ def _recorded_answer(events: Sequence[Event]) -> Sequence[str]:
     return ["", *(event.body.approval_id for event in events if isinstance(event.body, ApprovalDecided))]
 
 
-def _sealed(cipher: Cipher | None, approval_id: str, column: str, data: bytes) -> bytes:
+def _seal(cipher: Cipher | None, approval_id: str, column: str, data: bytes) -> bytes:
     return data if cipher is None else sealed_json(cipher, f"approval\0{approval_id}\0{column}", data)
 
 
@@ -122,7 +122,7 @@ def _settle(
     at: float,
 ) -> None:
     if cipher is not None and reason:
-        reason = _sealed(cipher, approval_id, "reason", dump_json(reason)).decode()
+        reason = _seal(cipher, approval_id, "reason", dump_json(reason)).decode()
     connection.execute(
         "UPDATE pending_approvals SET status = ?, decided_by = ?, decided_because = ?, decided_at = ? WHERE id = ?",
         (status, by, reason, at, approval_id),

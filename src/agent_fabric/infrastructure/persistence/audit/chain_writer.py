@@ -82,7 +82,7 @@ class ChainWriter:
         if self.strand is not None:
             self.strand.rolled_back()
 
-    def committed(self, connection: SqlConnection, *, patient: bool = False) -> None:
+    def open_transaction(self, connection: SqlConnection, *, patient: bool = False) -> None:
         """Keep the head of a transaction that is durable."""
         if self._added is not None:
             self._committed, self._added = self._added, None

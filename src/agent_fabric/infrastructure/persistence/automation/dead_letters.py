@@ -21,11 +21,11 @@ class LetterSeal:
     def __init__(self, keys: RunKeys) -> None:
         self._keys = keys
 
-    def sealed(self, payload: object) -> bytes:
+    def seal(self, payload: object) -> bytes:
         """Return a payload as it is stored."""
         return base64.b64encode(self._keys.keyring.seal(dump_json(payload)))
 
-    def opened(self, stored: bytes) -> Any:
+    def open(self, stored: bytes) -> Any:
         """Return a payload that was stored.
 
         Raises:
@@ -48,7 +48,7 @@ class LetterSeal:
 
 def letters_of(seal: LetterSeal) -> Table[DeadLetter]:
     """Return the table, with payloads that are sealed so."""
-    sealed = Codec(lambda stored: seal.opened(bytes(stored)), lambda payload: seal.sealed(dict(payload)))
+    sealed = Codec(lambda stored: seal.open(bytes(stored)), lambda payload: seal.seal(dict(payload)))
     return Table("dead_letters", DeadLetter, key="id", kind=Codec(LetterKind), payload=sealed)
 
 

@@ -177,7 +177,7 @@ class SqlFiringOverview:
                 under_way = f"firings.status = 'fired' AND firings.outcome = ''{which}"
                 query = _QUESTIONS.format(top=under_way) + " WHERE asked.status = 'pending'" + _OLDEST_FIRST
                 for trigger, *question in connection.execute(query, names).fetchall():
-                    found.setdefault(str(trigger), _asked(question))
+                    found.setdefault(str(trigger), _asked_person(question))
             return found
 
         return await self._database.read(read)
@@ -185,7 +185,7 @@ class SqlFiringOverview:
     async def questions(self, run_id: RunId) -> Sequence[AskedPerson]:
         query = _QUESTIONS.format(top="firings.run_id = ?") + _OLDEST_FIRST
         rows = await self._database.read(lambda connection: connection.execute(query, (storable(run_id),)).fetchall())
-        return [_asked(question) for _, *question in rows]
+        return [_asked_person(question) for _, *question in rows]
 
 
 _QUESTIONS = (
@@ -200,7 +200,7 @@ _QUESTIONS = (
 _OLDEST_FIRST = " ORDER BY asked.created_at, asked.id"
 
 
-def _asked(row: Sequence[Any]) -> AskedPerson:
+def _asked_person(row: Sequence[Any]) -> AskedPerson:
     run_id, approval_id, since, expires_at, decided_at, decided_by = row
     at = None if decided_at is None else float(decided_at)
     return AskedPerson(RunId(str(run_id)), str(approval_id), float(since), float(expires_at), at, str(decided_by))

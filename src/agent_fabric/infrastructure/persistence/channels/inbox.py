@@ -75,7 +75,7 @@ class SqlInboundLog:
         self._database = database
         self._inbox: Table[Inbound] = Table(
             "channel_inbox",
-            lambda body: _inbound(seal.opened(bytes(body))),
+            lambda body: _inbound(seal.open(bytes(body))),
             key="channel account key",
             columns="body",
             split=lambda inbound: _split_inbound(inbound, seal),
@@ -118,7 +118,7 @@ def _split_inbound(inbound: Inbound, seal: LetterSeal) -> Mapping[str, Any]:
     place = split_place(inbound.place)
     del place["is_direct"]
     kind = next(name for name, each in _KINDS.items() if isinstance(inbound, each))
-    return {**place, "key": inbound.key, "body": seal.sealed({"kind": kind, **asdict(inbound)})}
+    return {**place, "key": inbound.key, "body": seal.seal({"kind": kind, **asdict(inbound)})}
 
 
 def _inbound(body: Mapping[str, Any]) -> Inbound:

@@ -132,7 +132,7 @@ class SqlChannelOutbox:
 
 def _sealed_body(seal: LetterSeal, part: Part) -> bytes:
     buttons = [[each.label, each.data] for each in part.buttons]
-    return seal.sealed({**{name: getattr(part, name) for name in _BODY}, "facts": dict(part.facts), "buttons": buttons})
+    return seal.seal({**{name: getattr(part, name) for name in _BODY}, "facts": dict(part.facts), "buttons": buttons})
 
 
 def _split(seal: LetterSeal, part: Part) -> Mapping[str, Any]:
@@ -149,7 +149,7 @@ def _split(seal: LetterSeal, part: Part) -> Mapping[str, Any]:
 
 
 def _part(seal: LetterSeal, **stored: Any) -> Part:
-    body = seal.opened(bytes(stored["body"]))
+    body = seal.open(bytes(stored["body"]))
     place = {name: stored[name] for name in ("channel", "account", "chat", "thread")}
     return Part(
         number=stored["part"],

@@ -15,7 +15,7 @@ from agent_fabric.infrastructure.persistence.chat.rows import (
     SESSION_COLUMNS,
     UNREADABLE,
     SessionKeys,
-    folded,
+    fold_text,
     hash_of_word,
     insert_message,
     message_from_row,
@@ -23,7 +23,7 @@ from agent_fabric.infrastructure.persistence.chat.rows import (
     session_from,
     words_in,
 )
-from agent_fabric.infrastructure.persistence.chat.sessions import listed
+from agent_fabric.infrastructure.persistence.chat.sessions import list_condition
 from agent_fabric.infrastructure.persistence.runs.event_rows import load_events
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
 
@@ -108,7 +108,7 @@ class SqlSessionMessages:
         return await self._database.read(lambda connection: self._search(connection, terms, wanted))
 
     def _search(self, connection: SqlConnection, terms: Sequence[str], wanted: SessionQuery) -> list[FoundMessage]:
-        condition, values = listed(wanted)
+        condition, values = list_condition(wanted)
         query = (
             f"SELECT {SESSION_COLUMNS}, {_NEWEST} FROM chat_sessions WHERE {condition}"  # noqa: S608 - ours
             " ORDER BY updated_at DESC, id LIMIT ?"
@@ -208,7 +208,7 @@ class SqlSessionMessages:
             if row is None:
                 raise SessionNotFound(f"There is no session {session_id!r}", hint="See `fabric sessions list`.")
             session, cipher = session_from(row, self._keys), self._keys.cipher(session_id, row[-2])
-            made = [*self._shared_messages(connection, session, cipher), *self._said(connection, session_id)]
+            made = [*self._shared_messages(connection, session, cipher), *self._turn_messages(connection, session_id)]
             remove_messages(connection, session_id)
             for message in made:
                 insert_message(connection, cipher, message)
@@ -231,7 +231,7 @@ class SqlSessionMessages:
         rows = connection.execute(query, (source, number)).fetchall()
         return [copy_message(message_from_row(row, source, opened), session.session_id) for row in rows]
 
-    def _said(self, connection: SqlConnection, session_id: SessionId) -> list[ChatMessage]:
+    def _turn_messages(self, connection: SqlConnection, session_id: SessionId) -> list[ChatMessage]:
         query = (
             "SELECT number, run_id, run_keys.key FROM runs LEFT JOIN run_keys ON run_keys.run = number"
             " WHERE session_id = ? ORDER BY number"
@@ -255,7 +255,7 @@ def copied_id(session: Session) -> str:
 
 def _stand_in(terms: Sequence[str], text: str) -> bool:
     """Tell whether each term begins a word of a text."""
-    plain = folded(text)
+    plain = fold_text(text)
     if not all(term in plain for term in terms):  # nearly always, and much faster
         return False
     words = words_in(text)

@@ -248,10 +248,10 @@ def remove_messages(connection: SqlConnection, session_id: SessionId) -> None:
 
 def words_in(text: str) -> list[str]:
     """Return the words of a text as they are compared: without accents, in small letters."""
-    return list(dict.fromkeys(_WORD.findall(folded(text))))
+    return list(dict.fromkeys(_WORD.findall(fold_text(text))))
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text without accents, in small letters."""
     if text.isascii():
         return text.lower()

@@ -109,7 +109,7 @@ class SqlSessionRepository:
         raise SessionNotFound(f"Several sessions begin with {prefix!r}", hint=f"Give more of the id: {ids}.")
 
     async def list(self, wanted: SessionQuery) -> Sequence[Session]:
-        condition, values = listed(wanted)
+        condition, values = list_condition(wanted)
         query = (
             f"SELECT {SESSION_COLUMNS} FROM chat_sessions WHERE {condition}"  # noqa: S608 - ours
             " ORDER BY updated_at DESC, id LIMIT ?"
@@ -155,7 +155,7 @@ class SqlSessionRepository:
         return await self._database.write(write)
 
 
-def listed(wanted: SessionQuery) -> tuple[str, tuple[Any, ...]]:
+def list_condition(wanted: SessionQuery) -> tuple[str, tuple[Any, ...]]:
     """Return the condition under which a session is listed."""
     visible = visible_to(wanted.viewer, "chat_sessions")
     condition = (

@@ -9,7 +9,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Count
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 
-MOST = 20_000
+MAX_KEYS = 20_000
 """Keys that are kept, in memory and in the file. When there are more, the oldest is forgotten."""
 SHARED_EVERY_S = 0.5
 """How often counts go to the file, in one commit for all of them. What others have counted is seen then."""
@@ -39,7 +39,7 @@ class _Counted:
 class SqlCounters:
     """Counters that no request waits for: they are kept in memory, and brought into line with the file."""
 
-    def __init__(self, database: Database, clock: Clock, *, most: int = MOST) -> None:
+    def __init__(self, database: Database, clock: Clock, *, most: int = MAX_KEYS) -> None:
         self._database = database
         self._clock = clock
         self._most = most
@@ -116,10 +116,10 @@ class SqlCounters:
             return counts
 
         self._sharing = sharing = self._database.write(write)
-        sharing.add_done_callback(lambda done: self._shared(own, done))
+        sharing.add_done_callback(lambda done: self._note_shared(own, done))
         return sharing
 
-    def _shared(self, own: dict[str, tuple[int, float]], done: "asyncio.Future[dict[str, Count]]") -> None:
+    def _note_shared(self, own: dict[str, tuple[int, float]], done: "asyncio.Future[dict[str, Count]]") -> None:
         self._sharing = None
         if done.cancelled() or done.exception() is not None:
             return  # a full disk, say: what was counted stays in memory, which is all that is lost with us

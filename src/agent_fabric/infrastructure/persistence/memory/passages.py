@@ -16,7 +16,7 @@ from agent_fabric.domain.memory.documents import Document, DocumentState
 from agent_fabric.domain.memory.passages import Passage, plan_replacement
 from agent_fabric.domain.memory.ranking import Candidate
 from agent_fabric.domain.memory.terms import terms_in
-from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantized
+from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantize
 from agent_fabric.infrastructure.memory.embeddings.vector_blocks import VectorBlocks
 from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, find_numpy
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
@@ -77,7 +77,7 @@ class PassageCandidates:
             row[0]: Candidate(
                 DocumentId(row[1]),
                 row[3],
-                passage_from(row[3:8]).indexed(row[2]),
+                passage_from(row[3:8]).text_to_index(row[2]),
                 meanings.get(row[0]),
                 question.terms.intersection((row[8] or "").split(" ")),
             )
@@ -250,7 +250,7 @@ class SqlPassageIndex:
             for added in plan.added:
                 values = (row[0], *passage_values(added), added.hash(title))
                 (number,) = connection.execute(query, values).fetchone()
-                connection.execute(search.put_terms, (number, search.term_row(terms_in(added.indexed(title)))))
+                connection.execute(search.put_terms, (number, search.term_row(terms_in(added.text_to_index(title)))))
             remove_passages(connection, removed)
 
         await self._database.write(write)
@@ -267,12 +267,12 @@ class SqlPassageIndex:
     async def unread(self, embedder: str, *, dimensions: int, limit: int) -> Sequence[UnreadPassage]:
         def read(connection: SqlConnection) -> Sequence[UnreadPassage]:
             rows = connection.execute(_UNREAD, (embedder, dimensions, limit))
-            return [UnreadPassage(row[0], passage_from(row[1:6]).indexed(row[6])) for row in rows]
+            return [UnreadPassage(row[0], passage_from(row[1:6]).text_to_index(row[6])) for row in rows]
 
         return await self._database.read(read)
 
     async def keep(self, embedder: str, vectors: Sequence[tuple[str, Vector]]) -> None:
-        rows = [(embedder, hashed, quantized(vector), hashed) for hashed, vector in vectors]
+        rows = [(embedder, hashed, quantize(vector), hashed) for hashed, vector in vectors]
 
         def write(connection: SqlConnection) -> None:
             # The document may have been removed while it was read.
@@ -332,5 +332,5 @@ def index_words(connection: SqlConnection, search: TextSearch) -> None:
         " WHERE NOT EXISTS (SELECT 1 FROM passage_words WHERE passage_words.rowid = passages.number)"
     )
     rows = connection.execute(query).fetchall()
-    terms = ((row[0], search.term_row(terms_in(passage_from(row[2:]).indexed(row[1])))) for row in rows)
+    terms = ((row[0], search.term_row(terms_in(passage_from(row[2:]).text_to_index(row[1])))) for row in rows)
     connection.executemany(search.put_terms, list(terms))

@@ -35,7 +35,7 @@ OF_EXTENSION: Final = ("embeddings", "passage_embeddings")
 _TYPES: Final = {"INTEGER": BigInteger, "TEXT": Text, "REAL": Double, "BLOB": LargeBinary}
 
 
-def described(*, left_out: Collection[str] = ()) -> MetaData:
+def describe_tables(*, left_out: Collection[str] = ()) -> MetaData:
     """Return all tables but those that a database without the extension, or with an old one, does not have."""
     metadata = MetaData()
     store = apsw.Connection(":memory:")

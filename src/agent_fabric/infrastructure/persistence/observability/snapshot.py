@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from agent_fabric.domain.errors import RunHeld, StoreUnavailable
-from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect, explained
+from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect, explain_errors
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.secrets.sealing import FACT_KEYS, SESSION_KEYS
@@ -65,7 +65,7 @@ def copy_store(source: Path, target: Path, tell: Callable[[float], None] = lambd
     """
     reading = connect(source)
     try:
-        with explained(target):
+        with explain_errors(target):
             writing = apsw.Connection(str(target))
             try:
                 # As long as this transaction is open, every step sees the same moment. Without it, each write of
@@ -89,7 +89,7 @@ def check_copy(path: Path) -> int:
     Raises:
         StoreUnavailable: it is damaged, is not ours, or was written by a newer program.
     """
-    with explained(path):
+    with explain_errors(path):
         # Nothing is created or changed beside it.
         connection = apsw.Connection(
             f"{path.absolute().as_uri()}?immutable=1", apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -122,7 +122,7 @@ def read_sealed_keys(path: Path) -> list[bytes]:
     """
     if not path.is_file():
         return []
-    with explained(path):
+    with explain_errors(path):
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             connection.set_busy_timeout(BUSY_MS)

@@ -92,7 +92,7 @@ class AuditKeeper:
                 tied = (leaving or self._is_keeper(connection)) and self._tie(connection, leaving)
             with self._pool.lend() as connection:
                 if tied:
-                    self._chain.committed(connection, patient=bool(leaving))
+                    self._chain.open_transaction(connection, patient=bool(leaving))
                 elif self._chain.heads is not None:
                     # Heads are kept on every machine, not only where the keeper is.
                     self._chain.heads.advance(newest_entry(connection), lambda kept: has_entry(connection, kept))

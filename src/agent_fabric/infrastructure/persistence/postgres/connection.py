@@ -20,7 +20,7 @@ from psycopg.types.string import StrDumperUnknown
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence import dialects
 from agent_fabric.infrastructure.persistence.postgres.binary import BinaryStatement
-from agent_fabric.infrastructure.persistence.postgres.errors import explained
+from agent_fabric.infrastructure.persistence.postgres.errors import explain_errors
 from agent_fabric.infrastructure.persistence.sql import Rows, storable
 
 CONNECT_TIMEOUT_S: Final = 5
@@ -45,7 +45,7 @@ class PostgresConnection:
         Raises:
             StoreUnavailable: it is not possible.
         """
-        with explained(place_of(url)):
+        with explain_errors(place_of(url)):
             self._connection = psycopg.connect(_with_defaults(url), autocommit=True, prepare_threshold=None)
         self._connection.adapters.register_dumper(str, _StorableText)
         self._is_direct: bool | None = None

@@ -15,7 +15,7 @@ class Unreachable(StoreUnavailable):
 
 
 @contextmanager
-def explained(where: str) -> Iterator[None]:
+def explain_errors(where: str) -> Iterator[None]:
     """Turn errors of the driver into ours; `where` names the database, without its password."""
     try:
         yield

@@ -15,15 +15,15 @@ import apsw
 from agent_fabric.application.ports.database import CopiedStore, Tell
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, RunNotFound, StoreUnavailable
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.persistence.audit.audit_chain import verify_chain
 from agent_fabric.infrastructure.persistence.database import connect
-from agent_fabric.infrastructure.persistence.database import explained as explained_here
+from agent_fabric.infrastructure.persistence.database import explain_errors as explained_here
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, WRITERS_LOCK
 from agent_fabric.infrastructure.persistence.memory.passages import index_words
 from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
-from agent_fabric.infrastructure.persistence.postgres.errors import explained
+from agent_fabric.infrastructure.persistence.postgres.errors import explain_errors
 from agent_fabric.infrastructure.persistence.postgres.migration import require_migrated
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
@@ -89,7 +89,7 @@ def _transaction(url: str, place: str) -> Iterator[PostgresConnection]:
     """Give a connection in a transaction whose turn it is; it is committed at the end, unless there is an error."""
     connection = PostgresConnection(url)
     try:
-        with explained(place):
+        with explain_errors(place):
             require_migrated(connection, place)
             connection.execute(
                 f"BEGIN; SET LOCAL lock_timeout = '{TURN_TIMEOUT_S}s'; SET LOCAL statement_timeout = 0;"
@@ -123,7 +123,7 @@ def _require_empty(target: PostgresConnection, tables: list[_Table], place: str)
         (rows,) = target.execute(f"SELECT count(*) FROM {table.name}").fetchone()  # noqa: S608 - as above
         if rows:
             raise ConfigError(
-                f"{place} is not empty: its table {table.name} has {counted(rows, 'row')}",
+                f"{place} is not empty: its table {table.name} has {count_of(rows, 'row')}",
                 hint="A folder is copied into a database with nothing in it. Create another one, then: fabric db "
                 "migrate. If an earlier copy was interrupted at its very end, it is complete: fabric audit verify.",
             )

@@ -164,11 +164,11 @@ class PostgresLeases:
         return connection.execute(_ABANDONED, (number,)).fetchone() is not None
 
     def on_lost(self, tell: Callable[[Exception], None]) -> None:
-        def lost(problem: Exception) -> None:
+        def on_loss(problem: Exception) -> None:
             self._held.clear()
             tell(problem)
 
-        self.membership.on_lost(lost)
+        self.membership.on_lost(on_loss)
 
     def _loss(self) -> LeaseLost:
         return LeaseLost(

@@ -19,7 +19,7 @@ from agent_fabric.domain.cluster.roles import OBJECT_HOME, Role
 from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
 from agent_fabric.infrastructure.persistence import dialects
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
-from agent_fabric.infrastructure.persistence.postgres.errors import explained
+from agent_fabric.infrastructure.persistence.postgres.errors import explain_errors
 from agent_fabric.infrastructure.persistence.runs.event_rows import this_process
 from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
@@ -69,7 +69,7 @@ class _Timed(NamedTuple):
     until: float
 
 
-def _timed(connection: PostgresConnection, sql: str, values: tuple[object, ...]) -> _Timed:
+def _fetch_timed(connection: PostgresConnection, sql: str, values: tuple[object, ...]) -> _Timed:
     since = time.time()
     row = connection.execute(sql, values).fetchone()
     return _Timed(row, since, time.time())
@@ -209,10 +209,10 @@ class Membership:
 
     def _execute(self, sql: str, values: tuple[object, ...] = ()) -> "_Timed":
         """Run a statement on a connection of its own: the one that renews is another thread's."""
-        with explained(self._place):
+        with explain_errors(self._place):
             connection = self._connect()
             try:
-                return _timed(connection, sql, values)
+                return _fetch_timed(connection, sql, values)
             finally:
                 connection.close()
 
@@ -254,7 +254,7 @@ class Membership:
         while goes_on:
             goes_on = self._collect(pending, max(0.0, renew_at - time.monotonic()))
             try:
-                with explained(self._place):
+                with explain_errors(self._place):
                     connection = self._renewing = self._renewing or self._connect()
                     while pending:
                         connection.execute(_RELEASE, pending[0])
@@ -288,7 +288,7 @@ class Membership:
 
     def _renew_once(self, connection: PostgresConnection, worker_id: str) -> None:
         asked_at = boot_time()
-        timed = _timed(connection, _RENEW, (self.ttl_s, worker_id))
+        timed = _fetch_timed(connection, _RENEW, (self.ttl_s, worker_id))
         row = timed.row
         if row is None:
             self.lose(worker_id, "its lease has lapsed")

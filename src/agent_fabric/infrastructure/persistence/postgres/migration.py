@@ -11,7 +11,7 @@ from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.memory.passage_embeddings import PREPARE_PASSAGE_EMBEDDINGS
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
-from agent_fabric.infrastructure.persistence.postgres.errors import explained
+from agent_fabric.infrastructure.persistence.postgres.errors import explain_errors
 from agent_fabric.infrastructure.persistence.schema import FORMAT, FORMAT_TABLE, MIN_WRITER, read_steps
 from agent_fabric.infrastructure.persistence.vector_search import PREPARE_VECTORS
 
@@ -28,7 +28,7 @@ def migrate(url: str) -> Migrated:
     place = place_of(url)
     connection = PostgresConnection(url)
     try:
-        with explained(place):
+        with explain_errors(place):
             connection.execute(f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK})")
             _require_utf8(connection, place)
             for statement in FORMAT_TABLE:

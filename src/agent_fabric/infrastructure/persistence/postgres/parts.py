@@ -165,7 +165,7 @@ class PostgresLocks:
     async def is_held(self, name: str) -> bool:
         return await self._store.read(lambda connection: connection.execute(_HELD, (name,)).fetchone() is not None)
 
-    async def taken(self, names: Sequence[str]) -> Collection[str]:
+    async def find_taken(self, names: Sequence[str]) -> Collection[str]:
         # One whose acquisition got no answer may stand there as ours; it can be acquired again.
         query = f"SELECT name FROM named_locks WHERE name IN ({marks(names)}) AND holder <> ? AND holder IN {ALIVE}"  # noqa: S608 - ours
         values = (*names, self._store.membership.present_id)

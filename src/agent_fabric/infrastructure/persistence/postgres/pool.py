@@ -9,7 +9,7 @@ from typing import Final
 
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
-from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable, explained
+from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable, explain_errors
 
 PATIENCE_S: Final = 30.0
 """How long a read waits for a connection that others use."""
@@ -51,7 +51,7 @@ class ConnectionPool:
         try:
             connection = (None if fresh else self._take_idle()) or self.connect()
             try:
-                with explained(self.place):
+                with explain_errors(self.place):
                     yield connection
             finally:
                 self._give_back(connection)
@@ -77,7 +77,7 @@ class ConnectionPool:
                 self._next_try = time.monotonic() + random.uniform(MIN_PAUSE_S, MAX_PAUSE_S)  # noqa: S311 - no secret
             raise
         try:
-            with explained(self.place):
+            with explain_errors(self.place):
                 self._check(connection, self.place)
         except BaseException:
             connection.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 from agent_fabric.application.ports.database import CopiedStore, DatabaseFacts, Migrated, Tell
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
-from agent_fabric.infrastructure.persistence.postgres.errors import explained
+from agent_fabric.infrastructure.persistence.postgres.errors import explain_errors
 from agent_fabric.infrastructure.persistence.postgres.folder_copy import copy_folder
 from agent_fabric.infrastructure.persistence.postgres.migration import format_of, migrate
 from agent_fabric.infrastructure.persistence.schema import FORMAT
@@ -36,7 +36,7 @@ def examine(url: str) -> DatabaseFacts:
     place = place_of(url)
     connection = PostgresConnection(url)
     try:
-        with explained(place):
+        with explain_errors(place):
             version, encoding, standby, commit, fsync, asynchronous, *limits = connection.execute(_FACTS).fetchone()
             found = format_of(connection)
             of_runs, of_passages, offers_vectors, pgvector = connection.execute(_VECTORS).fetchone()

@@ -20,7 +20,7 @@ from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWrit
 from agent_fabric.infrastructure.persistence.dialects import WRITERS_LOCK
 from agent_fabric.infrastructure.persistence.group_commits import Asked, GroupCommits, Write, call_safely
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
-from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable, explained, is_answer
+from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable, explain_errors, is_answer
 from agent_fabric.infrastructure.persistence.postgres.leases import PostgresLeases
 from agent_fabric.infrastructure.persistence.postgres.log_statements import (
     LOCK_TIMEOUT_S,
@@ -101,22 +101,22 @@ class PostgresWriter:
             with suppress(StoreUnavailable):
                 self._transact_together([])
         if self._connection is not None:
-            call_safely(partial(self._chain.committed, self._connection, patient=True))
+            call_safely(partial(self._chain.open_transaction, self._connection, patient=True))
             self._connection.close()
 
     def _transact(self, writes: list[Write]) -> list[Any]:
         together = [write for write in writes if isinstance(write, RunWrite)]
         if together:  # then all are: see `_split`
             return self._transact_together(together)
-        with explained(self._pool.place), self._transaction(_ALONE) as connection:
+        with explain_errors(self._pool.place), self._transaction(_ALONE) as connection:
             values = self._group.run_writes(connection, writes)
-        call_safely(partial(self._chain.committed, connection))
+        call_safely(partial(self._chain.open_transaction, connection))
         return values
 
     def _transact_together(self, writes: Sequence[RunWrite]) -> list[Any]:
         """Write what other processes may write beside."""
         appends = [write for write in writes if isinstance(write, AppendEvents)]
-        with explained(self._pool.place):
+        with explain_errors(self._pool.place):
             match writes:
                 case [OneStatement() as only] if not self._along:
                     return [self._execute_at_once(only)]
@@ -124,7 +124,7 @@ class PostgresWriter:
                 return self._append_at_once(appends)
             with self._transaction(_TOGETHER) as connection:
                 values = self._write_together(connection, writes, appends)
-        call_safely(partial(self._chain.committed, connection))
+        call_safely(partial(self._chain.open_transaction, connection))
         return values
 
     def _write_together(

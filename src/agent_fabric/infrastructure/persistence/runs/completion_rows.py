@@ -9,7 +9,7 @@ import apsw
 
 from agent_fabric.infrastructure.persistence.schema import FORMAT
 
-_LONGEST_S = 0.05
+_QUERY_TIMEOUT_S = 0.05
 """A query that takes longer is interrupted: no one waits for a completion."""
 _STEPS = 1_000
 """The clock is looked at after so many steps of a query."""
@@ -72,7 +72,7 @@ def _query(path: str, query: str, values: tuple[str | float, ...]) -> list[tuple
         flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
     )
     try:
-        end = time.monotonic() + _LONGEST_S
+        end = time.monotonic() + _QUERY_TIMEOUT_S
         connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
         connection.execute("PRAGMA trusted_schema = OFF")
         version = connection.execute("PRAGMA user_version").get

@@ -127,7 +127,7 @@ def blob_pieces(connection: SqlConnection, cipher: Cipher | None, address: bytes
     stored = pieces_of(connection, _DATA, address, int(row[0]))
     if cipher is not None:
         stored = iter((cipher.unseal(blob_place(address), b"".join(stored)),))
-    return _unpacked(stored)
+    return _unpack_pieces(stored)
 
 
 def beginning_from(connection: SqlConnection, cipher: Cipher | None) -> Callable[[bytes, int], str]:
@@ -155,7 +155,7 @@ def pieces_of(connection: SqlConnection, query: str, which: object, size: int) -
         yield bytes(piece)
 
 
-def _unpacked(stored: Iterator[bytes]) -> Iterator[bytes]:
+def _unpack_pieces(stored: Iterator[bytes]) -> Iterator[bytes]:
     """Undo `codec.pack` piece by piece.
 
     Raises:

@@ -21,7 +21,7 @@ from agent_fabric.infrastructure.persistence.sql import Condition, SqlConnection
 from agent_fabric.wire.json_codec import dump_json
 
 
-def chained(
+def chain_hash(
     before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str, payload: bytes
 ) -> bytes:
     """Return the hash of an event, which covers everything before it as well."""

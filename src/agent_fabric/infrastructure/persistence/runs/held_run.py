@@ -30,7 +30,7 @@ from agent_fabric.infrastructure.persistence.runs.event_rows import (
     add_key,
     add_run,
     cancel_children,
-    chained,
+    chain_hash,
     empty_inbox,
     head_of,
     load_events,
@@ -363,7 +363,7 @@ class SqlHeldRun:
                 payload, blobs = encode(body, cipher.address)
                 payload = sealed_json(cipher, event_place(event.seq, kind), payload)
             version = version_of(kind)
-            head = chained(head, event.seq, event.ts, kind, version, event.lane, event.step, payload)
+            head = chain_hash(head, event.seq, event.ts, kind, version, event.lane, event.step, payload)
             rows.append((event.seq, event.ts, kind, version, event.lane, event.step, payload, head))
             if blobs:
                 stored.extend(stored_blobs(blobs, cipher))

@@ -76,7 +76,7 @@ class EventIndex:
                 return
             batch = await database.read(next_batch)
 
-    def unindexed(self, connection: SqlConnection) -> int:
+    def count_unindexed(self, connection: SqlConnection) -> int:
         """Return how many events have not been looked at."""
         query = f"SELECT (SELECT coalesce(max(position), 0) FROM events) - position FROM {self.progress}"  # noqa: S608 - ours
         return int(connection.execute(query).fetchone()[0])

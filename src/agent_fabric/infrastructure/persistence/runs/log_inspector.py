@@ -236,7 +236,7 @@ def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogC
     if bodies is not None and readable:
         for sentence in projection.damage(connection, keys, number, bodies.cipher):
             damage.add(sentence)
-    return LogCondition(events=expected, head=head.hex(), status=str(status), damage=damage.told())
+    return LogCondition(events=expected, head=head.hex(), status=str(status), damage=damage.sentences())
 
 
 def _rows(connection: SqlConnection, number: int) -> Iterator[Row]:
@@ -270,7 +270,7 @@ class _Sentences:
         else:
             self._more += 1
 
-    def told(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         return (*self._kept, f"and {self._more} more") if self._more else tuple(self._kept)
 
 

@@ -103,8 +103,8 @@ class SqlRunCatalogue:
                 break
         return found[:limit]
 
-    async def unindexed(self) -> int:
-        return await self._activity.unindexed()
+    async def count_unindexed(self) -> int:
+        return await self._activity.count_unindexed()
 
     async def _encrypted_hits(self, words: Sequence[str], viewer: Viewer) -> dict[int, int]:
         """Return how many words each encrypted run has. They are in no index, so each has to be opened."""
@@ -177,7 +177,7 @@ class SqlRunCatalogue:
         for _ in range(0, MAX_LOOKED_AT, at_once):
             next_ones = partial(self._records, wanted=replace(wanted, older_than=older_than, limit=at_once))
             seen = await self._database.read(next_ones)
-            listed = [(number, record.awaited(record.run_id in awaited)) for number, record in seen]
+            listed = [(number, record.count_as_running(record.run_id in awaited)) for number, record in seen]
             found += [(number, record) for number, record in listed if wanted.matches(record)]
             if len(found) > wanted.limit:
                 return RunPage([record for _, record in found[: wanted.limit]], found[wanted.limit - 1][0])

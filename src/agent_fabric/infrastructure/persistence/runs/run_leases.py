@@ -86,7 +86,7 @@ class FileLocks:
     async def is_held(self, name: str) -> bool:
         return not self.locks.is_free(_number(name))
 
-    async def taken(self, names: Sequence[str]) -> Collection[str]:
+    async def find_taken(self, names: Sequence[str]) -> Collection[str]:
         return [name for name in names if not self.locks.is_free(_number(name))]
 
 

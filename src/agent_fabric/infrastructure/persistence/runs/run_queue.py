@@ -71,10 +71,10 @@ class SqlRunQueue:
         self._clock = clock
         self.start = QueueStart(clock)
 
-    async def unfinished(self, *, limit: int | None = None) -> Sequence[RunId]:
+    async def list_unfinished(self, *, limit: int | None = None) -> Sequence[RunId]:
         free = self._database.leases.free
         return await self._database.read(
-            partial(self._try_once, limit=limit) if free is None else partial(self._known, free=free, limit=limit)
+            partial(self._try_once, limit=limit) if free is None else partial(self._list_free, free=free, limit=limit)
         )
 
     def _try_once(self, connection: SqlConnection, limit: int | None) -> list[RunId]:
@@ -85,7 +85,7 @@ class SqlRunQueue:
         numbers = {number for number, _, _ in free}
         return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers][:limit]
 
-    def _known(self, connection: SqlConnection, free: Condition, limit: int | None) -> list[RunId]:
+    def _list_free(self, connection: SqlConnection, free: Condition, limit: int | None) -> list[RunId]:
         """Return what is free, where the database knows."""
         query, values = free_runs(free, self.start.number(connection))
         if limit is not None:

@@ -28,7 +28,7 @@ from agent_fabric.domain.workflows.events import SignalReceived, StepFinished, S
 from agent_fabric.infrastructure.persistence.runs.event_bodies import body_reader
 from agent_fabric.infrastructure.persistence.runs.index_batches import EventIndex, IndexedText
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
-from agent_fabric.infrastructure.persistence.text_search import TRIGRAM, TextSearch, spaced, without_spaces
+from agent_fabric.infrastructure.persistence.text_search import TRIGRAM, TextSearch, space_words, without_spaces
 
 MAX_EVENT_CHARS: Final = 4_000
 """How much of an event is indexed."""
@@ -62,9 +62,9 @@ class RunActivityIndex:
         self._database = database
         self._catching_up: asyncio.Task[None] | None = None
 
-    async def unindexed(self) -> int:
+    async def count_unindexed(self) -> int:
         """Return how many events have not been looked at."""
-        return await self._database.read(_ACTIVITY_INDEX.unindexed)
+        return await self._database.read(_ACTIVITY_INDEX.count_unindexed)
 
     async def catch_up(self, *, patience_s: float | None = None) -> None:
         """Index what was appended since the last time; after `patience_s`, the rest is indexed in the background.
@@ -99,7 +99,7 @@ def _activity_row(run: int, seq: int, _: str) -> int | None:
 
 
 def _put_activity(connection: SqlConnection, search: TextSearch, texts: Sequence[IndexedText]) -> None:
-    connection.executemany(search.put_activity, [(row, search.indexed(text), run) for row, run, text in texts])
+    connection.executemany(search.put_activity, [(row, search.text_to_index(text), run) for row, run, text in texts])
 
 
 def _activity_text(
@@ -116,7 +116,7 @@ def _activity_text(
         if chars >= MAX_EVENT_CHARS:
             break
     text = " ".join(parts)
-    return (spaced(text) if split else text).encode("utf-8", "replace").decode().replace("\0", " ")
+    return (space_words(text) if split else text).encode("utf-8", "replace").decode().replace("\0", " ")
 
 
 def _parts(body: Body) -> Iterator[str]:

@@ -54,7 +54,7 @@ class RunCipher:
         return self._run + b"\0" + place.encode()
 
 
-def opened(run_id: RunId, sealed: bytes, keyring: Callable[[], KeySealer]) -> RunCipher:
+def open_cipher(run_id: RunId, sealed: bytes, keyring: Callable[[], KeySealer]) -> RunCipher:
     """Return the cipher of a run whose key is stored so.
 
     Raises:

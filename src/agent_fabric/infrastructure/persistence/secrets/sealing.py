@@ -75,9 +75,9 @@ class RunKeys:
         """
         if sealed is None:
             return None
-        from agent_fabric.infrastructure.persistence.secrets.run_encryption import opened  # noqa: PLC0415 - as above
+        from agent_fabric.infrastructure.persistence.secrets.run_encryption import open_cipher  # noqa: PLC0415 - as above
 
-        return opened(run_id, sealed, lambda: self.keyring)
+        return open_cipher(run_id, sealed, lambda: self.keyring)
 
 
 NO_KEYS = RunKeys()

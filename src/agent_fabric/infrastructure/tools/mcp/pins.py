@@ -63,7 +63,7 @@ class SharedJsonFile:
             ToolServerUnavailable: it cannot be read or written.
         """
         try:
-            with self._file.held():
+            with self._file.hold():
                 content = self.read()
                 before = json.dumps(content, sort_keys=True)
                 yield content

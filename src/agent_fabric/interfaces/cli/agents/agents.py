@@ -30,7 +30,7 @@ from agent_fabric.interfaces.cli.options import (
     configuration,
     strangers_text,
 )
-from agent_fabric.interfaces.cli.output import fitted, plain, styled
+from agent_fabric.interfaces.cli.output import colour, fit_width, plain
 from agent_fabric.interfaces.cli.place import Noun, Place, with_client
 from agent_fabric.interfaces.cli.place import here as here_at
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
@@ -205,15 +205,14 @@ async def _run_there(there: "RemoteForeground", name: str, inputs: Sequence[str]
 def _line(found: Json, width: int) -> str:
     name = f"{plain(found['name']):<{width}}"
     if not found["usable"]:
-        said = fitted(found["problems"][0]["message"], 80, sys.stdout) if found["problems"] else ""
-        return f"{name}  {styled('cannot be used', 'red', sys.stdout)}: {said}\n"
-    return (
-        f"{name}  {plain(found['version'])}  {plain(found['role'])}  {fitted(found['description'], 80, sys.stdout)}\n"
-    )
+        said = fit_width(found["problems"][0]["message"], 80, sys.stdout) if found["problems"] else ""
+        return f"{name}  {colour('cannot be used', 'red', sys.stdout)}: {said}\n"
+    about = fit_width(found["description"], 80, sys.stdout)
+    return f"{name}  {plain(found['version'])}  {plain(found['role'])}  {about}\n"
 
 
 def _lines(facts: Json) -> Sequence[str]:
-    lines = [f"{styled(plain(facts['name']), 'bold', sys.stdout)} {plain(facts['version'])} ({plain(facts['role'])})"]
+    lines = [f"{colour(plain(facts['name']), 'bold', sys.stdout)} {plain(facts['version'])} ({plain(facts['role'])})"]
     if facts["description"]:
         lines.append(plain(facts["description"]))
     for title in ("inputs", "outputs"):
@@ -238,5 +237,5 @@ def _lines(facts: Json) -> Sequence[str]:
 
 def _parameter_line(name: str, facts: dict[str, object]) -> str:
     mark = "required" if facts["required"] else f"default {facts['default']!r}" if "default" in facts else "optional"
-    about = f": {fitted(str(facts['description']), 80, sys.stdout)}" if facts["description"] else ""
+    about = f": {fit_width(str(facts['description']), 80, sys.stdout)}" if facts["description"] else ""
     return f"  {plain(name)} ({plain(str(facts['type']))}, {plain(mark)}){about}"

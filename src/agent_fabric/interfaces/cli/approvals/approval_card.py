@@ -13,7 +13,7 @@ from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.policy.labels import paths_to_vouch_for
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.durations import minute
-from agent_fabric.interfaces.cli.output import fitted, folded, plain, styled, terminal_columns
+from agent_fabric.interfaces.cli.output import colour, fit_width, fold_lines, plain, terminal_columns
 from agent_fabric.interfaces.views.approvals import FormField, fields_of
 
 _FOLD = "  ┆ "
@@ -40,12 +40,12 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
     step = step_asking(card.agent, card.call_id)
     about = f"{plain(card.tool)} · step {plain(step)}" if step else plain(card.tool)
     is_open = card.status is ApprovalStatus.PENDING
-    head = styled(_HEADS[card.question], "yellow", stream) if is_open else f"approval {card.status.value}"
+    head = colour(_HEADS[card.question], "yellow", stream) if is_open else f"approval {card.status.value}"
     lines = [
         f"{head} · {card.approval_id} · {about}",
         *(f"  │ {line}" for line in shown),  # so that no line of them passes for one of ours
-        *([f"  {styled(HIDDEN, 'red', stream)}, shown above as escapes"] if _hides(_text(card)) else []),
-        *([] if shown == arguments else [f"  {styled('not all of it:', 'red', stream)} {_see_all(card)}"]),
+        *([f"  {colour(HIDDEN, 'red', stream)}, shown above as escapes"] if _hides(_text(card)) else []),
+        *([] if shown == arguments else [f"  {colour('not all of it:', 'red', stream)} {_see_all(card)}"]),
         *([f"  hash:  {_size_and_hash(card)}"] if card.binding else []),
         *(f"  fill in: {field_text(field, stream)}" for field in fields_of(card)),
         *([] if card.question is Question.ANSWER else [f"  why:   {plain(card.reason)} (rule {plain(card.rule)})"]),
@@ -55,12 +55,12 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
     if card.destination:
         lines.append(f"  to:    {_visible(card.destination)}")
     if card.untrusted:
-        lines.append(f"  {styled('has read:', 'red', stream)} {', '.join(map(plain, card.untrusted))}")
+        lines.append(f"  {colour('has read:', 'red', stream)} {', '.join(map(plain, card.untrusted))}")
         lines += _how_to_vouch(card)
     if card.untrusted and card.private:
-        lines.append(f"  {styled('private:', 'red', stream)} {', '.join(map(plain, card.private))}")
+        lines.append(f"  {colour('private:', 'red', stream)} {', '.join(map(plain, card.private))}")
     if card.damage:
-        lines.append(f"  {styled('damaged:', 'red', stream)} {plain(card.damage)}; it cannot be answered")
+        lines.append(f"  {colour('damaged:', 'red', stream)} {plain(card.damage)}; it cannot be answered")
     elif is_open:
         lines += [f"  answers: {_AFTER_A_CRASH}"] if card.question is Question.DID_IT_HAPPEN else []
         lines += [f"  for this run: would cover {plain(card.alike)}"] if card.alike else []
@@ -74,7 +74,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
             lines += [f"  │ {line}" for line in _visible_lines(call_text(card.changed))]
     if stream.isatty():
         width = terminal_columns()
-        lines = [part for line in lines for part in folded(line, width, _FOLD, within_words=True)]
+        lines = [part for line in lines for part in fold_lines(line, width, _FOLD, within_words=True)]
     return "\n".join(lines) + "\n"
 
 
@@ -127,7 +127,7 @@ def _where(card: ApprovalCard, stream: TextIO) -> list[str]:
         return [f"  where: sandbox {plain(card.sandbox)}, {plain(card.target)}, {wanted_by}"]
     outside = card.outside
     return [
-        f"  where: {styled('OUTSIDE the box', 'red', stream)}, as {plain(outside.account)}, with your network access "
+        f"  where: {colour('OUTSIDE the box', 'red', stream)}, as {plain(outside.account)}, with your network access "
         f"and credentials; {wanted_by}",
         "         no hook, setting or script of the workspace is obeyed; only this call, only once",
         f"  runs:  {_visible(shlex.join(outside.words))}",
@@ -138,7 +138,7 @@ def _where(card: ApprovalCard, stream: TextIO) -> list[str]:
 def card_line(card: ApprovalCard, stream: TextIO) -> str:
     """Return a question as one line of a list; what would run is cut only on a terminal."""
     said = f"{card.tool} {_main(card)}"
-    what = fitted(_visible(said), 70, stream) + f" [{HIDDEN}]" * (_hides(said))
+    what = fit_width(_visible(said), 70, stream) + f" [{HIDDEN}]" * (_hides(said))
     what += f" [{size_words(_text(card))}, hash {short_hash(card.binding)}]" if is_folded(card) else ""
     what += " [outside the box]" * (card.outside is not None)
     owner = plain(card.owner or LOCAL_OWNER)
@@ -183,7 +183,7 @@ def field_text(field: FormField, stream: TextIO) -> str:
 
 def _short(value: object, stream: TextIO) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return fitted(text, 60, stream)
+    return fit_width(text, 60, stream)
 
 
 def _main(card: ApprovalCard) -> str:

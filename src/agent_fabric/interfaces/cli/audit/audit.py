@@ -22,7 +22,7 @@ from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.audit.chain import OUTSIDE, AuditEntry, audit_of, tells_audit
 from agent_fabric.domain.errors import FabricError, Forbidden, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.fleet.hub import at_server, refuse_unknown
 from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compare_records, compared_text
@@ -36,7 +36,7 @@ from agent_fabric.interfaces.cli.options import (
     own_root,
     require_a_person,
 )
-from agent_fabric.interfaces.cli.output import fitted, plain, print_warning, styled
+from agent_fabric.interfaces.cli.output import colour, fit_width, plain, print_warning
 from agent_fabric.interfaces.cli.place import RUNS, Place, RunAccess, RunChoice, choose_run, refuse_if, with_client
 from agent_fabric.wire.audit import ACT, CALL, CHAIN
 from agent_fabric.wire.shape import Json
@@ -169,14 +169,14 @@ async def _send_head(records: Records) -> None:
 
 
 def _report_text(report: Json) -> str:
-    lines = [f"{styled('✗', 'red', sys.stdout)} {plain(sentence)}" for sentence in report["damage"]]
-    entries = counted(report["entries"], "entry", "entries")
-    counts = f"{counted(report['runs'], 'run')}, {report['removed']} removed with a tombstone, {entries}"
+    lines = [f"{colour('✗', 'red', sys.stdout)} {plain(sentence)}" for sentence in report["damage"]]
+    entries = count_of(report["entries"], "entry", "entries")
+    counts = f"{count_of(report['runs'], 'run')}, {report['removed']} removed with a tombstone, {entries}"
     if report["unknown_key"]:
         counts += f", {report['unknown_key']} of them with another key and not checked"
     if report.get("untied"):
         counts += f", the newest {report['untied']} not covered by the head yet"
-    mark = styled("✓", "green", sys.stdout) if report["holds"] else styled("✗", "red", sys.stdout)
+    mark = colour("✓", "green", sys.stdout) if report["holds"] else colour("✗", "red", sys.stdout)
     lines += [f"{mark} {counts}", f"head {report['head']}"]
     if not report["kept_head"]:
         yet = "No head of this folder has been kept outside the database yet"
@@ -225,12 +225,14 @@ async def _entries(place: RunAccess, chosen: RunChoice | None, limit: int, damag
 
 def _act_line(act: Act) -> str:
     what = f"{act.deed.replace('_', ' ')} {act.about}" + (f" ({act.detail})" if act.detail else "")
-    return f"{moment(act.at)}  {'admin':<8}  {'done':<9}  {fitted(what, 60, sys.stdout):<60}  {plain(f'by {act.by}')}"
+    return (
+        f"{moment(act.at)}  {'admin':<8}  {'done':<9}  {fit_width(what, 60, sys.stdout):<60}  {plain(f'by {act.by}')}"
+    )
 
 
 def _line(entry: AuditEntry) -> str:
     allowed = f"by {entry.approver}" if entry.approver else f"rule {entry.rule or '-'}"
     main = next((str(entry.args[key]) for key in ("command", "path", "url", "query") if key in entry.args), "")
     allowed += ", outside the box" * (entry.sandbox == OUTSIDE)
-    what = fitted(f"{entry.tool} {main}", 60, sys.stdout)
+    what = fit_width(f"{entry.tool} {main}", 60, sys.stdout)
     return f"{moment(entry.at)}  {entry.run_id[:8]}  {entry.status.value:<9}  {what:<60}  {plain(allowed)}"

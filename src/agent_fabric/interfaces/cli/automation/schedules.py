@@ -14,7 +14,7 @@ import typer
 from agent_fabric.domain.automation.crontab import MAX_CHARACTERS
 from agent_fabric.domain.automation.schedule import shown_interval
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.interfaces.cli.automation.local_automation import SCHEDULES, Schedules, planned_by, rule_from
 from agent_fabric.interfaces.cli.automation.schedule_texts import (
     Target,
@@ -172,7 +172,7 @@ def _text(done: Json) -> str:
     for each in done["refused"]:
         lines += [f"line {each['line']}: not taken over: {each['reason']}", f"    {each['text']}"]
     verb = "would be" if done["dry_run"] else "are"
-    lines.append(f"{counted(len(done['imported']), 'line')} {verb} schedules, {len(done['refused'])} not.")
+    lines.append(f"{count_of(len(done['imported']), 'line')} {verb} schedules, {len(done['refused'])} not.")
     return "".join(plain(line) + "\n" for line in lines)
 
 
@@ -242,7 +242,7 @@ def backfill(
     require_a_person()
     if withdraw:
         taken = SCHEDULES(at, lambda schedules: schedules.withdraw(name))
-        return at.print(taken, f"{counted(taken['withdrawn'], 'instant')} of {plain(taken['name'])} are taken back.\n")
+        return at.print(taken, f"{count_of(taken['withdrawn'], 'instant')} of {plain(taken['name'])} are taken back.\n")
     if start is None or end is None:
         raise ConfigError("A backfill needs --from and --to", hint="Such as: --from 3d --to 1d.")
     wish: dict[str, Any] = {"dry_run": dry_run, "concurrency": concurrency, "confirmed": yes}
@@ -254,7 +254,7 @@ def backfill(
     done = SCHEDULES(at, go)
     verb = "would be" if dry_run else "are"
     already = f"; {len(done['already'])} were fired before" if done["already"] else ""
-    return at.print(done, f"{counted(len(done['queued']), 'instant')} {verb} made up for{already}.\n")
+    return at.print(done, f"{count_of(len(done['queued']), 'instant')} {verb} made up for{already}.\n")
 
 
 @app.command()
@@ -310,7 +310,7 @@ def simulate(
     else:
         planned = SCHEDULES(at, go)
     lines = [firing_line(each).lstrip() for each in planned]
-    return at.print(planned, "".join(lines) + f"{counted(len(planned), 'instant')}.\n")
+    return at.print(planned, "".join(lines) + f"{count_of(len(planned), 'instant')}.\n")
 
 
 @app.command()

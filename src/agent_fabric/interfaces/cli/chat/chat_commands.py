@@ -11,7 +11,7 @@ from agent_fabric.domain.chat.sessions import QUEUED, ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.evolve import run_as_of
 from agent_fabric.domain.runs.timeline import Span, timeline_of
 from agent_fabric.domain.runs.unified_diff import quote_path
@@ -226,7 +226,7 @@ def timeline_lines(run_id: RunId, events: Sequence[Event]) -> str:
     """Return what took time in a run: model calls, tools and waits of each lane."""
     found = timeline_of(events, run_as_of(run_id, events, LAST_SEQ).status)
     lines = [_span(span, found.started_at) for span in found.spans]
-    total = f"{found.prompt_tokens:,} tokens in, {found.completion_tokens:,} out, {counted(found.events, 'event')}"
+    total = f"{found.prompt_tokens:,} tokens in, {found.completion_tokens:,} out, {count_of(found.events, 'event')}"
     return "\n".join([*lines, total]) + "\n"
 
 
@@ -254,7 +254,7 @@ def context_lines(run_id: RunId, events: Iterable[Event], seq: int) -> str:
 def record_lines(found: VerifiedSession) -> str:
     """Return whether the hash chain of a session holds."""
     if found.holds:
-        events, turns = counted(found.events, "event"), counted(len(found.turns), "turn")
+        events, turns = count_of(found.events, "event"), count_of(len(found.turns), "turn")
         return f"Verified: the hash chain of {events} in {turns} holds.\n"
     damage = [f"{turn.run_id}: {plain(each)}" for turn in found.turns for each in turn.damage]
     return "\n".join(["Not as recorded:", *damage]) + "\n"

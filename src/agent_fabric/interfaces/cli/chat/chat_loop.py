@@ -18,7 +18,7 @@ from agent_fabric.interfaces.cli.chat.chat_commands import ChatCommands, Left, u
 from agent_fabric.interfaces.cli.chat.chat_places import Talk
 from agent_fabric.interfaces.cli.chat.chat_view import ChatView
 from agent_fabric.interfaces.cli.main import COMPLETED, INTERRUPTED
-from agent_fabric.interfaces.cli.output import plain, plain_lines, print_error, styled
+from agent_fabric.interfaces.cli.output import colour, plain, plain_lines, print_error
 
 LOOK_EVERY_S = 1.0
 """How often a session is looked at while nothing is typed: others may talk in it."""
@@ -235,18 +235,18 @@ class ChatLoop:
         """Wait for a turn, and tell how it stands."""
         result, message = await turn
         if message is not None and message.metadata.get("status") == STOPPED:
-            sys.stderr.write(styled("(stopped; what was said is kept)\n", "yellow", sys.stderr))
+            sys.stderr.write(colour("(stopped; what was said is kept)\n", "yellow", sys.stderr))
         elif result.status is RunStatus.WAITING:
             sys.stderr.write("(waiting for an answer: /approve)\n")
         elif message is not None and (unproven := unproven_count(message)):
             what = "1 sentence rests" if unproven == 1 else f"{unproven} sentences rest"
-            sys.stderr.write(styled(f"({what} on nothing in the record: /sources)\n", "yellow", sys.stderr))
+            sys.stderr.write(colour(f"({what} on nothing in the record: /sources)\n", "yellow", sys.stderr))
 
     def _greet(self) -> None:
         title = plain(self.session.title) or "a new session"
         about = f"  machine {plain(self.session.node)}" if self.session.node else ""
-        sys.stderr.write(f"{styled(title, 'bold', sys.stderr)}  {self.session.session_id[:8]}{about}\n")
-        sys.stderr.write(styled("Enter sends, Ctrl-C stops, /help shows commands.\n", "dim", sys.stderr))
+        sys.stderr.write(f"{colour(title, 'bold', sys.stderr)}  {self.session.session_id[:8]}{about}\n")
+        sys.stderr.write(colour("Enter sends, Ctrl-C stops, /help shows commands.\n", "dim", sys.stderr))
 
     async def _look(self) -> bool:
         """Show what others have said meanwhile, such as the same person in a browser."""
@@ -271,7 +271,7 @@ class ChatLoop:
     def show(self, message: ChatMessage) -> None:
         """Print a message."""
         if message.role == "user":
-            sys.stdout.write(f"{styled(PROMPT, 'cyan', sys.stdout)}{plain_lines(message.content)}\n")
+            sys.stdout.write(f"{colour(PROMPT, 'cyan', sys.stdout)}{plain_lines(message.content)}\n")
         else:
             mark = "" if message.metadata.get("status") != STOPPED else " (stopped)"
             sys.stdout.write(f"{plain_lines(message.content)}{mark}\n")

@@ -16,7 +16,7 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.interfaces.cli.output import json_text, plain, plain_lines, shortened, styled, terminal_columns
+from agent_fabric.interfaces.cli.output import colour, json_text, plain, plain_lines, shorten, terminal_columns
 from agent_fabric.interfaces.cli.runs.result_lines import warning_lines
 
 
@@ -57,7 +57,7 @@ class ChatView:
     def notice(self, run_id: RunId, text: str) -> None:  # noqa: ARG002 - there is one turn
         if str(text) != self._notice:
             self._notice = str(text)
-            self._aside(styled(shortened(str(text), terminal_columns()), "dim", sys.stderr))
+            self._aside(colour(shorten(str(text), terminal_columns()), "dim", sys.stderr))
 
     def end_line(self) -> None:
         """End the line that is being written, if there is one."""
@@ -74,19 +74,19 @@ class ChatView:
                 self.end_line()
                 if body.cut:
                     told = f"  cut after {body.cut:,} characters; the model was told to answer shorter"
-                    self._aside(styled(told, "yellow", sys.stderr))
+                    self._aside(colour(told, "yellow", sys.stderr))
             case ModelFailed() as body:
                 self._written.pop((run_id, event.lane), None)
-                self._aside(styled(f"  model: {plain(body.error_message)}", "yellow", sys.stderr))
+                self._aside(colour(f"  model: {plain(body.error_message)}", "yellow", sys.stderr))
             case ToolCalled() as body:
-                line = shortened(f"  · {body.tool} {json_text(dict(body.args))}", terminal_columns())
-                self._aside(styled(line, "dim", sys.stderr))
+                line = shorten(f"  · {body.tool} {json_text(dict(body.args))}", terminal_columns())
+                self._aside(colour(line, "dim", sys.stderr))
             case ToolReturned() as body if body.origin:
-                self._aside(styled(f"    from {plain(body.origin)}", "dim", sys.stderr))
+                self._aside(colour(f"    from {plain(body.origin)}", "dim", sys.stderr))
             case ToolErred() as body:
                 self._aside(
-                    styled(
-                        shortened(f"    {body.error_type}: {body.error_message}", terminal_columns()),
+                    colour(
+                        shorten(f"    {body.error_type}: {body.error_message}", terminal_columns()),
                         "yellow",
                         sys.stderr,
                     )
@@ -98,7 +98,7 @@ class ChatView:
                 self.end_line()
                 self._say("".join(f"{line}\n" for line in warning_lines(body.effects, body.outcome, sys.stdout)))
             case RunFailed() as body:
-                self._aside(f"{styled('failed:', 'red', sys.stderr)} {plain_lines(body.message)}")
+                self._aside(f"{colour('failed:', 'red', sys.stderr)} {plain_lines(body.message)}")
                 if body.hint:
                     self._aside(f"  hint: {plain_lines(body.hint)}")
             case _:

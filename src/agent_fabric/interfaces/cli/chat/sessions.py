@@ -21,12 +21,12 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import (
+    colour,
     json_text,
     plain,
     plain_lines,
     print_json,
-    shortened,
-    styled,
+    shorten,
     terminal_columns,
     write_export,
 )
@@ -249,7 +249,7 @@ def delete(
 def _message_text(message: ChatMessage) -> str:
     status = str(message.metadata.get("status") or ANSWERED)
     mark = "" if status == ANSWERED else f" ({status})"
-    who = styled("you" if message.role == "user" else "agent", "cyan", sys.stdout)
+    who = colour("you" if message.role == "user" else "agent", "cyan", sys.stdout)
     return f"\n{who} {minute(message.created_at)}{mark}\n{plain_lines(message.content)}\n"
 
 
@@ -260,7 +260,7 @@ def _line(session: Session) -> str:
     team = " (team)" if session.visibility is Visibility.TEAM else ""
     busy = " …" if session.turn is not None else ""
     line = f"{shown} {marks} {minute(session.updated_at)}  {session.title or '(nothing said yet)'}{team}{busy}"
-    return (plain(line) if wide else shortened(line, terminal_columns())) + "\n"
+    return (plain(line) if wide else shorten(line, terminal_columns())) + "\n"
 
 
 def _hit(found: FoundMessage) -> str:
@@ -269,4 +269,4 @@ def _hit(found: FoundMessage) -> str:
     where = "title" if message is None else message.role
     text = session.title if message is None else message.content
     line = f"{shown}  {where:<9}  {text}"
-    return (shortened(line, terminal_columns()) if sys.stdout.isatty() else plain(" ".join(line.split()))) + "\n"
+    return (shorten(line, terminal_columns()) if sys.stdout.isatty() else plain(" ".join(line.split()))) + "\n"

@@ -48,7 +48,7 @@ _cluster = Noun(in_store(_LocalCluster), lambda client: client.cluster)
 
 @app.command()
 def status(*, at: Place) -> int:
-    """Show who is there, what they drive, and what nobody can drive. Exit code 1 if some runs cannot be driven."""
+    """Show the workers, the runs they drive, and those that none can. Exit code 1 if some runs cannot be driven."""
     found = _cluster(at, lambda cluster: cluster.status())
     at.print(CLUSTER.dump(found), _text(found) if found.shared else f"{NOT_SHARED}.\n{HOW_TO_SHARE}\n")
     return FAILED if found.undrivable else COMPLETED

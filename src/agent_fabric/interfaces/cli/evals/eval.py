@@ -22,7 +22,7 @@ from agent_fabric.domain.evals.summary import Eval, EvalSummary
 from agent_fabric.domain.evals.trials import Evidence, Grade, TrialOutcome
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.evals.add_case import add_case
 from agent_fabric.infrastructure.evals.eval_files import read_eval
@@ -147,7 +147,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 ) -> int:
     """Try every case k times on every model, and say how many are right, with an interval.
 
-    Each trial is a run of its own, in a fresh workspace; nobody is asked during one: what would need an approval is
+    Each trial is a run of its own, in a fresh workspace; no person is asked during one: what would need an approval is
     refused. The check runs afterwards on a copy of the workspace, in the same box as tools, without a network. Killed
     or stopped, the evaluation goes on with `fabric eval resume`.
 
@@ -331,7 +331,7 @@ def add(
         print_warning(f"left out, since they are links, may hold secrets or are no longer stored: {names}{more}")
     at.print(
         {"file": to, "case": plain_case(case), "left_out": list(left_out)},
-        f"added {case.case_id} with {counted(len(case.files), 'file')} to {plain(to)}\n"
+        f"added {case.case_id} with {count_of(len(case.files), 'file')} to {plain(to)}\n"
         f"try it: fabric eval run {plain(to)} --case {case.case_id}\n",
     )
 
@@ -399,7 +399,7 @@ async def _is_idle(place: RunAccess, trial: TrialOutcome) -> bool | None:
 
 def _finishes_table(told: dict[str, Any]) -> str:
     lines = [
-        f"{counted(told['trials'], 'trial')} of {counted(len(told['evals']), 'evaluation')}",
+        f"{count_of(told['trials'], 'trial')} of {count_of(len(told['evals']), 'evaluation')}",
         "",
         f"| | {' | '.join(_COLUMNS.values())} |",
         f"|---|{'--:|' * len(_COLUMNS)}",
@@ -413,7 +413,7 @@ def _finishes_table(told: dict[str, Any]) -> str:
     if told["not_known"]:
         lines += [
             "",
-            f"Of {counted(told['not_known'], 'deleted run')} it is not known whether that was for nothing.",
+            f"Of {count_of(told['not_known'], 'deleted run')} it is not known whether that was for nothing.",
         ]
     return "\n".join(lines) + "\n"
 

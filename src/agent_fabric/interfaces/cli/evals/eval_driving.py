@@ -18,7 +18,7 @@ from agent_fabric.domain.evals.summary import Eval, EvalSummary
 from agent_fabric.domain.evals.trials import Grade, Trial, TrialOutcome
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.evals.eval_places import ComparedEval, LocalEvals, Old, compare_with, find_old
 from agent_fabric.interfaces.cli.evals.eval_texts import trial_line
@@ -133,7 +133,7 @@ def tell_beginning(summary: EvalSummary, progress: EvalProgress, *, stops: str, 
         return
     facts = summary.facts
     already = f", {summary.done} of them done" if summary.done else ""
-    sys.stderr.write(f"evaluation {facts.eval_id[:8]} has {counted(summary.total, 'trial')}{already}. {stops}\n")
+    sys.stderr.write(f"evaluation {facts.eval_id[:8]} has {count_of(summary.total, 'trial')}{already}. {stops}\n")
     sys.stderr.flush()
     progress.tell()
 

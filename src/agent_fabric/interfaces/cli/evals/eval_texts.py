@@ -9,10 +9,10 @@ from agent_fabric.application.ports.evals import EvalRecord
 from agent_fabric.domain.evals.comparison import Comparison, Conclusion
 from agent_fabric.domain.evals.summary import ArmResult, EvalSummary
 from agent_fabric.domain.evals.trials import Grade, TrialOutcome
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.output import fitted, plain, styled
+from agent_fabric.interfaces.cli.output import colour, fit_width, plain
 from agent_fabric.interfaces.views.evals import (
     comparison_words,
     evidence_table,
@@ -32,14 +32,14 @@ _CONCLUSION_STYLES = {Conclusion.BETTER: "green", Conclusion.WORSE: "red"}
 
 def trial_line(outcome: TrialOutcome, out: TextIO) -> str:
     """Return one line about a trial that has ended."""
-    grade = styled(f"{outcome.grade.value:<6}", _GRADE_STYLES[outcome.grade], out)
+    grade = colour(f"{outcome.grade.value:<6}", _GRADE_STYLES[outcome.grade], out)
     trial = outcome.trial
     again = f" #{trial.attempt}" if trial.attempt > 1 else ""
     about = f"{plain(trial.case_id)}{again}, {plain(trial.arm.label)}"
     line = f"{grade} {outcome.evidence.value:<8} {about}, {outcome.seconds:.1f} s, run {outcome.run_id[:_SHORT_ID]}"
     if outcome.already_right:
-        line += f", {styled('right before the trial', 'yellow', out)}"
-    return f"{line}: {fitted(outcome.reason, _WIDTH, out)}" if outcome.reason else line
+        line += f", {colour('right before the trial', 'yellow', out)}"
+    return f"{line}: {fit_width(outcome.reason, _WIDTH, out)}" if outcome.reason else line
 
 
 def eval_text(summary: EvalSummary, compared: Sequence[Comparison] | None, out: TextIO = sys.stdout) -> str:
@@ -49,7 +49,7 @@ def eval_text(summary: EvalSummary, compared: Sequence[Comparison] | None, out: 
 
 def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None, out: TextIO) -> Iterator[str]:
     facts = summary.facts
-    yield f"{plain(facts.name)}: {facts.status.value}, {summary.done} of {counted(summary.total, 'trial')} done"
+    yield f"{plain(facts.name)}: {facts.status.value}, {summary.done} of {count_of(summary.total, 'trial')} done"
     yield ""
     yield from _columns(_results(summary.arms))
     yield ""
@@ -58,19 +58,19 @@ def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None, out: Tex
     yield from _columns(_costs(summary.arms, several=facts.k > 1))
     if summary.warnings:
         yield ""
-        yield from (f"{styled('warning:', 'yellow', out)} {plain(warning)}" for warning in summary.warnings)
+        yield from (f"{colour('warning:', 'yellow', out)} {plain(warning)}" for warning in summary.warnings)
     proven_wrong = wrong_but_proven(summary)
     if proven_wrong:
         yield ""
-        yield styled(f"wrong but proven: {len(proven_wrong)}", "red", out)
+        yield colour(f"wrong but proven: {len(proven_wrong)}", "red", out)
         yield from _name_trials(proven_wrong, out)
     if undone := not_all_done(summary):
         yield ""
-        yield styled(f"completed, but not all was done: {len(undone)}", "yellow", out)
+        yield colour(f"completed, but not all was done: {len(undone)}", "yellow", out)
         yield from _name_trials([replace(each, reason="; ".join(each.not_done)) for each in undone], out)
     if summary.failures:
         yield ""
-        yield styled(f"could not be tried: {len(summary.failures)}", "yellow", out)
+        yield colour(f"could not be tried: {len(summary.failures)}", "yellow", out)
         yield from _name_trials(summary.failures, out)
     uneven = _uneven(summary)
     if uneven:
@@ -134,7 +134,7 @@ def _uneven(summary: EvalSummary) -> list[Sequence[str]]:
 def _name_trials(trials: Sequence[TrialOutcome], out: TextIO) -> Iterator[str]:
     for each in trials[:_MAX_LISTED]:
         line = f"{each.trial.case_id}, {each.trial.arm.label}, run {each.run_id[:_SHORT_ID]}"
-        yield "  " + fitted(f"{line}: {each.reason}" if each.reason else line, _WIDTH, out)
+        yield "  " + fit_width(f"{line}: {each.reason}" if each.reason else line, _WIDTH, out)
     if len(trials) > _MAX_LISTED:
         yield f"  and {len(trials) - _MAX_LISTED} more"
 
@@ -142,7 +142,7 @@ def _name_trials(trials: Sequence[TrialOutcome], out: TextIO) -> Iterator[str]:
 def _compare(comparison: Comparison, out: TextIO) -> str:
     words = plain(comparison_words(comparison))
     style = _CONCLUSION_STYLES.get(comparison.conclusion)
-    return styled(words, style, out) if style else words
+    return colour(words, style, out) if style else words
 
 
 def _changes(compared: Sequence[Comparison], out: TextIO) -> Iterator[str]:

@@ -45,7 +45,7 @@ def shell(
     """Open a shell on a machine whose own file allows it. Every session is approved by itself, and recorded.
 
     Ctrl+] ends it; so do 15 minutes without a key. Exit codes: that of the shell, 1 if it was ended or refused, 3 if
-    nobody has approved it in time.
+    it was not approved in time.
     """
     require_a_person()
     columns, rows = shutil.get_terminal_size()

@@ -24,7 +24,7 @@ from agent_fabric.domain.memory.documents import UNENCRYPTED
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.ingestion import ADD_FILE, ADD_PAGE, MAX_SOURCES, outcome_of
 from agent_fabric.domain.memory.markdown import export_facts
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.memory.local_documents import files_in, read_local_document
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import plain, print_warning
@@ -249,7 +249,7 @@ class _Progress(EventsOnly):
     def begin(self, run_id: RunId) -> None:
         """Say how to go on with it, should this process be stopped."""
         if self._shows or self._whole > 1:
-            sys.stderr.write(f"{counted(self._whole, 'document')}; stopped, it goes on with: fabric resume {run_id}\n")
+            sys.stderr.write(f"{count_of(self._whole, 'document')}; stopped, it goes on with: fabric resume {run_id}\n")
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:  # noqa: ARG002 - as every sink
         for event in events:

@@ -30,7 +30,7 @@ from agent_fabric.interfaces.cli.output import (
     plain_lines,
     print_json,
     print_warning,
-    shortened,
+    shorten,
     terminal_columns,
     write_export,
 )
@@ -343,4 +343,4 @@ def _hit(found: Json) -> str:
     title, headings = str(found["title"]), [*map(str, found["headings"])]
     place = " › ".join(headings if headings[:1] == [title] else [title, *headings])
     text: Any = " ".join(str(found["passage"]).split())
-    return f"{found['score']:.2f}  {plain(place)}\n      {plain(shortened(text, max(40, 3 * terminal_columns())))}\n"
+    return f"{found['score']:.2f}  {plain(place)}\n      {plain(shorten(text, max(40, 3 * terminal_columns())))}\n"

@@ -6,7 +6,7 @@ from typing import TextIO
 from agent_fabric.application.models.list_models import ModelAvailability
 from agent_fabric.application.ports.models import Stored
 from agent_fabric.domain.models.messages import ToolDialect
-from agent_fabric.interfaces.cli.output import for_this_installation, plain, styled
+from agent_fabric.interfaces.cli.output import colour, for_this_installation, plain
 from agent_fabric.wire.shape import Json
 
 _STYLES = {
@@ -44,7 +44,7 @@ def probed_text(probed: Json, key: str, stream: TextIO) -> str:
     """Return what `fabric models probe` prints about what the wire shape `PROBED_MODEL` holds."""
     lines = [f"{plain(key)}: {plain(probed['model'])}{_place(probed)} ({plain(probed['why'])})"]
     for trial in probed["trials"]:
-        mark = styled("✓", "green", stream) if trial["worked"] else styled("✗", "red", stream)
+        mark = colour("✓", "green", stream) if trial["worked"] else colour("✗", "red", stream)
         lines.append(f"  {mark} {plain(trial['dialect']):<7} {plain(trial['said'])}")
     dialect = None if probed["dialect"] is None else ToolDialect(probed["dialect"])
     if dialect is None:
@@ -77,7 +77,7 @@ def _key_lines(meant: Json, found: Json, width: int, stream: TextIO) -> Iterator
     key, standing = plain(meant["key"]), ModelAvailability(meant["standing"])
     roles = {found["default_model_key"]: "does the work", found["routing_model_key"]: "chooses specialists"}
     role = f"  ({roles[meant['key']]})" if meant["key"] in roles else ""
-    state = styled(_STANDINGS[standing], _STYLES[standing], stream)
+    state = colour(_STANDINGS[standing], _STYLES[standing], stream)
     pad = " " * (width + 2)
     if meant.get("model") is None:
         yield f"{key:<{width}}  {state}{role}"

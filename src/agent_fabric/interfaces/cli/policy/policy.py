@@ -13,7 +13,7 @@ from agent_fabric.bootstrap.records import open_records
 from agent_fabric.bootstrap.runs import may_leave_box
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.identity.principals import AnyScope
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.infrastructure.policy.load import policy_from
@@ -29,7 +29,7 @@ from agent_fabric.interfaces.cli.options import (
     configuration,
     require_a_person,
 )
-from agent_fabric.interfaces.cli.output import fitted, plain, styled
+from agent_fabric.interfaces.cli.output import colour, fit_width, plain
 from agent_fabric.interfaces.cli.place import Folder, Noun, Place, here
 from agent_fabric.interfaces.views.policy import LEVELS, check_command, with_added
 from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
@@ -138,9 +138,9 @@ def show(*, at: Place) -> int:
     for rule in found["rules"]:
         conditions = "; ".join(f"{key}: {', '.join(rule[key])}" for key in rule if key not in _FACTS) or "everything"
         lines.append(f"{_verdict(rule)} {plain(rule['id'])}  [{plain(rule['origin'])}]")
-        lines.append(f"      {fitted(conditions, 200, sys.stdout)}")
+        lines.append(f"      {fit_width(conditions, 200, sys.stdout)}")
         if rule.get("warning"):
-            lines.append(styled(f"      warning: {plain(rule['warning'])}", "yellow", sys.stdout))
+            lines.append(colour(f"      warning: {plain(rule['warning'])}", "yellow", sys.stdout))
     if not found["rules"]:
         lines.append("No rules besides the built-in ones.")
     lines.append(_WITHOUT_RULE[Profile(found["profile"])].format(programs=len(found["allowed_commands"])))
@@ -165,12 +165,12 @@ def simulate(
     most = MAX_SHOWN if sys.stdout.isatty() else len(changes)
     lines = [
         f"{_verdict(each['before'])} → {_verdict(each['after'])}"
-        f" {plain(each['run_id'])}  {fitted(each['what'], 70, sys.stdout)}  ({plain(each['after']['rule'])})"
+        f" {plain(each['run_id'])}  {fit_width(each['what'], 70, sys.stdout)}  ({plain(each['after']['rule'])})"
         for each in changes[:most]
     ]
     if len(changes) > most:
         lines.append(f"… and {len(changes) - most} more; --json shows all")
-    calls, runs = counted(result["calls"], "call"), counted(result["runs"], "run")
+    calls, runs = count_of(result["calls"], "call"), count_of(result["runs"], "run")
     lines.append(f"{len(changes)} of {calls} in {runs} would be decided differently.")
     return at.print(result, "".join(f"{line}\n" for line in lines))
 
@@ -199,7 +199,7 @@ def vouch(
 def _parts_text(checked: Json) -> str:
     lines = []
     for part in checked["parts"]:
-        lines.append(f"{_verdict(part)} {fitted(part['subject'], 90, sys.stdout) or '(nothing)'}")
+        lines.append(f"{_verdict(part)} {fit_width(part['subject'], 90, sys.stdout) or '(nothing)'}")
         lines += [f"        {plain(ruling['rule'])}: {plain(ruling['reason'])}" for ruling in part["said"]]
     lines.append(f"So: {_verdict(checked).strip()} ({plain(checked['rule'])})")
     if checked.get("outside"):
@@ -211,4 +211,4 @@ def _parts_text(checked: Json) -> str:
 
 def _verdict(ruling: Json) -> str:
     verdict = Verdict(ruling["verdict"])
-    return styled(f"{verdict.value:<5}", _STYLES[verdict], sys.stdout)
+    return colour(f"{verdict.value:<5}", _STYLES[verdict], sys.stdout)

@@ -9,13 +9,13 @@ import typer
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.changes import REBUILDABLE, FileChange
 from agent_fabric.domain.runs.unified_diff import FileDiff, quote_path
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
-from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
+from agent_fabric.interfaces.cli.output import colour, plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Place, RunAccess, choose_run, with_run
 from agent_fabric.wire.changes import diff_object
 
@@ -69,7 +69,7 @@ def _write(pieces: Iterator[bytes]) -> None:
         for line in piece.decode(errors="replace").split("\n")[:-1]:
             style = _STYLES.get(line[:1])
             text = plain(line)
-            sys.stdout.write(f"{styled(text, style, sys.stdout) if style else text}\n")
+            sys.stdout.write(f"{colour(text, style, sys.stdout) if style else text}\n")
     sys.stdout.flush()
 
 
@@ -80,7 +80,8 @@ def _stat(found: RunDiff, compare: Callable[[FileChange], FileDiff]) -> Iterator
         added, removed = added + compared.added, removed + compared.removed
         size = "binary" if compared.binary else f"+{compared.added} -{compared.removed}"
         yield f"{change.what:<9} {size:>14}  {quote_path(change.path)}\n".encode()
-    yield f"{counted(len(found.changes), 'path')} changed, {counted(added, 'line')} added, {removed} removed\n".encode()
+    paths, lines = count_of(len(found.changes), "path"), count_of(added, "line")
+    yield f"{paths} changed, {lines} added, {removed} removed\n".encode()
 
 
 def _remark(found: RunDiff) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from agent_fabric.client.saving import save
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
@@ -59,7 +59,7 @@ def files(
         else:
             async with aclosing(place.content(found, path)) as pieces:
                 size = await save(pieces, output, overwrite=force)
-            sys.stderr.write(f"{plain(str(output))}: {counted(size, 'byte')}\n")
+            sys.stderr.write(f"{plain(str(output))}: {count_of(size, 'byte')}\n")
 
     with_run(at, chosen, go)
     return COMPLETED

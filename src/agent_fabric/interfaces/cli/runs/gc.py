@@ -11,7 +11,7 @@ from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.records import open_records, this_person
 from agent_fabric.bootstrap.runs import collect_garbage
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -66,9 +66,9 @@ def gc(
     age = seconds_in(older_than)
     done = _old_runs(at, lambda runs: runs.collect_garbage(older_than_s=age, keep=keep, dry_run=dry_run))
     runs = done["removed"]
-    text = f"{counted(len(runs), 'run')} removed, {done['freed_bytes'] / 1e6:.1f} MB freed."
+    text = f"{count_of(len(runs), 'run')} removed, {done['freed_bytes'] / 1e6:.1f} MB freed."
     if dry_run and not at.as_json:
-        text = "\n".join((*_lines(runs, at), f"{counted(len(runs), 'run')} would be removed."))
+        text = "\n".join((*_lines(runs, at), f"{count_of(len(runs), 'run')} would be removed."))
     at.print(done, f"{text}\n")
     refused = done.get("refused", [])
     for sentence in refused:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED, Proof
 from agent_fabric.domain.packs.contents import CHANGED, texts_under
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.effects import HEADS, Effects, Outcome, done_lines, doubts_beyond, open_lines
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.domain.tools.findings import ProofKind
-from agent_fabric.interfaces.cli.output import laid_out, plain, plain_lines, styled
+from agent_fabric.interfaces.cli.output import colour, laid_out, plain, plain_lines
 
 if TYPE_CHECKING:
     from agent_fabric.application.runs.diff_run import RunDiff
@@ -22,10 +22,10 @@ def warning_lines(effects: Effects, outcome: Outcome | None, stream: TextIO) -> 
     """Yield what contradicts that all is done, to stand above what the model says; nothing, if nothing does."""
     if not effects.open:
         return
-    yield styled(HEADS.get(outcome or Outcome.INCOMPLETE, HEADS[Outcome.INCOMPLETE]), "red", stream)
+    yield colour(HEADS.get(outcome or Outcome.INCOMPLETE, HEADS[Outcome.INCOMPLETE]), "red", stream)
     for line in open_lines(effects):
         label, colon, rest = line.partition(": ")
-        shown = f"{styled(f'{plain(label)}:', 'yellow', stream)} {plain(rest)}" if colon else plain(line)
+        shown = f"{colour(f'{plain(label)}:', 'yellow', stream)} {plain(rest)}" if colon else plain(line)
         yield laid_out(f"  {shown}", stream, indent="    ")
 
 
@@ -40,7 +40,7 @@ def closing_lines(effects: Effects, outcome: Outcome | None, stream: TextIO) -> 
         return
     first = next(iter(open_lines(effects)))
     more = f" (and {len(effects.open) - 1} more, see above)" if len(effects.open) > 1 else ""
-    yield f"{styled(f'{outcome.value}:', 'red', stream)} {plain(first)}{more}"
+    yield f"{colour(f'{outcome.value}:', 'red', stream)} {plain(first)}{more}"
 
 
 ARTIFACTS = "artifacts"
@@ -61,12 +61,12 @@ def evidence_lines(result: RunResult, stream: TextIO) -> Iterator[str]:
     """Say what bears a finished result out, or why nothing does."""
     if unproven := result.payload.get(UNPROVEN):
         if doubts := doubts_beyond(str(unproven), result.effects):
-            yield f"{styled('unproven:', 'yellow', stream)} {plain(doubts)}"
+            yield f"{colour('unproven:', 'yellow', stream)} {plain(doubts)}"
     elif result.proof:
-        yield f"{styled(proof_words(result.proof), 'green', stream)} {plain_lines(result.proof.command)}"
-        yield from (f"  {styled(plain(line), 'dim', stream)}" for line in result.proof.printed.splitlines())
+        yield f"{colour(proof_words(result.proof), 'green', stream)} {plain_lines(result.proof.command)}"
+        yield from (f"  {colour(plain(line), 'dim', stream)}" for line in result.proof.printed.splitlines())
     if unverified := texts_under(result.payload, UNVERIFIED):
-        yield f"{styled('in no result:', 'yellow', stream)} {', '.join(map(plain, unverified))}"
+        yield f"{colour('in no result:', 'yellow', stream)} {', '.join(map(plain, unverified))}"
 
 
 def proof_words(proof: Proof) -> str:
@@ -75,7 +75,7 @@ def proof_words(proof: Proof) -> str:
         case ProofKind.TESTS if proof.tests is not None:
             own = " of its own" if proof.own_tests else ""
             changed = f" (it changed {', '.join(map(plain, proof.changed_tests))})" if proof.changed_tests else ""
-            return f"proven by {counted(proof.tests.passed, 'test')}{own}{changed}:"
+            return f"proven by {count_of(proof.tests.passed, 'test')}{own}{changed}:"
         case ProofKind.PROGRAM:
             return "it runs:"
         case ProofKind.BUILD:
@@ -123,4 +123,4 @@ def change_summary(found: "RunDiff", compare: "Callable[[FileChange], FileDiff]"
 
 
 def _counts(added: int, removed: int) -> str:
-    return f"{styled(f'+{added}', 'green', sys.stdout)} {styled(f'-{removed}', 'red', sys.stdout)}"
+    return f"{colour(f'+{added}', 'green', sys.stdout)} {colour(f'-{removed}', 'red', sys.stdout)}"

@@ -11,7 +11,7 @@ from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.runs.effects import Outcome
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.durations import minute
-from agent_fabric.interfaces.cli.output import fitted, one_line, plain, shortened, styled
+from agent_fabric.interfaces.cli.output import colour, fit_width, one_line, plain, shorten
 
 _WIDE = 110
 """Columns from which on there is room for the specialists as well."""
@@ -47,21 +47,21 @@ def run_lines(runs: Sequence[RunRecord], stream: TextIO, *, scores: Sequence[flo
     owners = max((len(_owner(run)) for run in runs), default=0)
     for place, run in enumerate(runs):
         score = f"{scores[place]:5.2f}  " if scores else ""
-        status = styled(f"{_standing(run):<11}", _style(run), stream)
+        status = colour(f"{_standing(run):<11}", _style(run), stream)
         who = f"{_specialists(run):<12}  " if columns >= _WIDE else ""
         owner = f"{_owner(run):<{owners}}  " if shows_owner else ""
         before, behind = f"{score}{run.run_id[:length]}  {_when(run)}  ", f"  {who}{owner}"
         room = max(_SHORTEST_TASK, columns - len(before) - len(f"{_standing(run):<11}") - len(behind))
-        task = shortened(_belongs_to(run) + newest_words(run.prompt), room)
+        task = shorten(_belongs_to(run) + newest_words(run.prompt), room)
         yield f"{before}{status}{behind}{task}"
         if (matched := one_line(run.matched)) and matched.strip("… ") not in task:
-            yield styled(f"  {shortened(matched, columns - 2)}", "dim", stream)
+            yield colour(f"  {shorten(matched, columns - 2)}", "dim", stream)
 
 
 def _whole(run: RunRecord, stream: TextIO) -> str:
     owner = plain(run.owner) + " (private)" * (run.visibility is Visibility.PRIVATE)
     line = f"{run.run_id}  {minute(run.created_at)}  {_standing(run):<11}  {_specialists(run):<12}  {owner:<12}  "
-    return line + _belongs_to(run) + fitted(newest_words(run.prompt), _PIPED_TASK, stream)
+    return line + _belongs_to(run) + fit_width(newest_words(run.prompt), _PIPED_TASK, stream)
 
 
 def _distinct(ids: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from agent_fabric.domain.workflows.events import (
     StepWaited,
 )
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.output import fitted, one_line, plain, styled
+from agent_fabric.interfaces.cli.output import colour, fit_width, one_line, plain
 
 _MAX_LINES = 3
 _PORCELAIN_FIELDS = 3
@@ -30,10 +30,10 @@ def call_remarks(body: ToolReturned, width: int, stream: TextIO) -> list[str]:
         return []
     said = [str(result.get(name) or "") for name in ("stderr", "stdout")]
     if "ran" in result and (pushed := list(_push_lines(said[1]))):
-        return [fitted(line, width, stream) for line in pushed]
+        return [fit_width(line, width, stream) for line in pushed]
     text = next((each for each in said if each.strip()), "")
     lines = [line for line in text.splitlines() if line.strip()]
-    return [fitted(line, width, stream) for line in lines[-_MAX_LINES:]]
+    return [fit_width(line, width, stream) for line in lines[-_MAX_LINES:]]
 
 
 def _push_lines(text: str) -> Iterator[str]:
@@ -105,7 +105,7 @@ class StepLines:
         self._began[run_id, event.lane] = event.ts
         about = next((str(body.args[key]) for key in _ABOUT if key in body.args), "")
         action = _ACTIONS.get(body.tool, plain(body.tool))
-        return self._mark("begun", f"{plain(event.lane)}  {action} {fitted(about, 60, self._stream)}".rstrip())
+        return self._mark("begun", f"{plain(event.lane)}  {action} {fit_width(about, 60, self._stream)}".rstrip())
 
     def line(self, run_id: RunId, event: Event, *, over: Collection[LaneId | None] = ()) -> str | None:
         """Return the line for an event; None: there is nothing to say.
@@ -151,7 +151,7 @@ class StepLines:
 
     def _mark(self, kind: str, text: str) -> str:
         mark = self._marks[kind]
-        return f"{styled(mark, _STYLES[kind], self._stream) if kind in _STYLES else mark} {text}"
+        return f"{colour(mark, _STYLES[kind], self._stream) if kind in _STYLES else mark} {text}"
 
 
 def seconds(duration: float) -> str:
@@ -169,7 +169,7 @@ def _what(body: StepStarted, stream: TextIO) -> str:
     about = next((_text(body.inputs[key]) for key in _ABOUT if key in body.inputs), "")
     child = f"  run {body.child_run_id}" if body.child_run_id is not None else ""
     again = f"  (attempt {body.attempt})" if body.attempt > 1 else ""
-    return f"{plain(body.action)} {fitted(about, 60, stream)}".rstrip() + child + again
+    return f"{plain(body.action)} {fit_width(about, 60, stream)}".rstrip() + child + again
 
 
 def _text(value: Any) -> str:

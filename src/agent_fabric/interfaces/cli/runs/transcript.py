@@ -39,7 +39,7 @@ from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.models.events import CloudFallbackUsed
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.task import root_of
 from agent_fabric.domain.tools.specs import FINISH_TASK
 from agent_fabric.domain.workflows.events import (
@@ -219,7 +219,7 @@ class Transcript:
             case WorkspaceCompared():
                 return "compared", "dim", _difference(body)
             case WorkspaceSaved():
-                return "saved", "dim", f"{counted(body.files, 'file')}, {body.size:,} bytes"
+                return "saved", "dim", f"{count_of(body.files, 'file')}, {body.size:,} bytes"
             case CloudFallbackUsed():
                 why = "\n".join(filter(None, (body.reason, body.error)))
                 return "fallback", "yellow", f"{plain(body.cloud_model)} for {plain(body.local_model)}", why
@@ -363,7 +363,7 @@ class Transcript:
             number, took_s = len(payload["steps_executed"]), payload["duration_ms"] / 1000
         else:
             number, took_s = self._answers, self._busy_s
-        parts = [counted(number, "step"), f"{self._tokens:,} tokens", f"{took_s:.1f} s"]
+        parts = [count_of(number, "step"), f"{self._tokens:,} tokens", f"{took_s:.1f} s"]
         if self._cost is not None:
             parts.append(_price(self._cost))
         return ", ".join(parts)

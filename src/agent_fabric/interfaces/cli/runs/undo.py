@@ -11,7 +11,7 @@ from agent_fabric.domain.runs.unified_diff import quote_path
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
-from agent_fabric.interfaces.cli.output import plain, styled
+from agent_fabric.interfaces.cli.output import colour, plain
 from agent_fabric.interfaces.cli.place import Place, choose_run_and, with_run
 from agent_fabric.wire.changes import undo_object
 
@@ -46,7 +46,7 @@ def undo(
 def _report(undone: Undone, *, redo: bool) -> str:
     lines = [_line(step, dry=undone.dry) for step in undone.done]
     for one in undone.refused:
-        what = styled("not restored" if one.final else "left alone", "yellow", sys.stdout)
+        what = colour("not restored" if one.final else "left alone", "yellow", sys.stdout)
         lines.append(f"{what} {quote_path(one.path)}: {plain(one.reason)}")
     if not undone.done and not undone.refused:
         lines.append("Nothing to do: everything is already back.")

@@ -7,7 +7,7 @@ from agent_fabric.domain.runs.verification import CheckedClaim, ClaimStatus
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
-from agent_fabric.interfaces.cli.output import fitted, plain, styled
+from agent_fabric.interfaces.cli.output import colour, fit_width, plain
 from agent_fabric.interfaces.cli.place import Place, choose_run, with_run
 from agent_fabric.wire.runs import VERIFICATION
 
@@ -31,12 +31,12 @@ def _report(found: Verification) -> str:
     width = max(len(claim.about) for claim in found.claims)
     head = f"run {found.run_id} · {', '.join(found.specialist_ids) or '-'} · {found.status}"
     claims = (_line(claim, min(width, 28)) for claim in found.claims)
-    return "\n".join((head, fitted(found.prompt, 100, sys.stdout), "", *claims, "", _sum(found))) + "\n"
+    return "\n".join((head, fit_width(found.prompt, 100, sys.stdout), "", *claims, "", _sum(found))) + "\n"
 
 
 def _line(claim: CheckedClaim, width: int) -> str:
     mark, style = _MARKS[claim.standing]
-    return f"{styled(mark, style, sys.stdout)} {plain(claim.about):<{width}}  {plain(claim.detail)}"
+    return f"{colour(mark, style, sys.stdout)} {plain(claim.about):<{width}}  {plain(claim.detail)}"
 
 
 def _sum(found: Verification) -> str:

@@ -34,7 +34,7 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.models.events import CloudFallbackUsed, ToolCallRecovered
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED
 from agent_fabric.domain.packs.recruitment import RoutingMethod
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, NOT_YET, PROPOSED, SPECIALISTS
 from agent_fabric.domain.runs.task import RunResult, RunStatus
@@ -52,14 +52,14 @@ from agent_fabric.interfaces.cli.approvals.approval_card import going_on, how_to
 from agent_fabric.interfaces.cli.notices import progress_line
 from agent_fabric.interfaces.cli.output import (
     capable,
-    fitted,
+    colour,
+    fit_width,
     json_text,
     laid_out,
     one_line,
     plain,
     plain_lines,
-    shortened,
-    styled,
+    shorten,
     terminal_columns,
 )
 from agent_fabric.interfaces.cli.runs.result_lines import changed_lines, effect_texts, evidence_lines, warning_lines
@@ -166,10 +166,10 @@ class LiveView:
             case RunCreated() as body:
                 self._show_created(run_id, body)
                 if body.policy_profile == Profile.OPEN and run_id not in self._prefixes:
-                    self._line(styled(OPEN_BANNER, "red", self._stream))
+                    self._line(colour(OPEN_BANNER, "red", self._stream))
             case RunResumed():
                 if run_id not in self._prefixes:
-                    self._line(styled(f"run {run_id}", "bold", self._stream))
+                    self._line(colour(f"run {run_id}", "bold", self._stream))
             case (
                 StepStarted()
                 | StepFinished()
@@ -192,7 +192,7 @@ class LiveView:
             case ApprovalRequested() | ApprovalDecided() as body:
                 self._line(f"{label}  {_approval(body, self._stream)}")
             case GuidanceGiven() as body:
-                self._remark(label, "told the model:", fitted(body.message, _WIDTH, self._stream))
+                self._remark(label, "told the model:", fit_width(body.message, _WIDTH, self._stream))
             case WorkspaceCompared() | WorkspaceSaved():
                 pass  # the result lists what has changed
             case ContextCompacted() as body:
@@ -208,7 +208,7 @@ class LiveView:
         box = _BOXES.get(body.sandbox, f"sandbox {body.sandbox}")
         run = f"run {run_id}"
         width = len(self._prefix + " · ".join((run, *about, box)))
-        head = " · ".join((styled(run, "bold", self._stream), *about))
+        head = " · ".join((colour(run, "bold", self._stream), *about))
         if self._stream.isatty() and width > terminal_columns():
             self._line(head)
             self._line(f"     {box}")
@@ -245,10 +245,10 @@ class LiveView:
                     if "ran" in body.result and body.result.get("note"):  # of a call that ran outside the box
                         self._remark("   ", "note:", plain(str(body.result["note"])))
                 if self._verbose and (text := _text(body, self._stream)):
-                    self._print(styled(plain_lines(text), "dim", self._stream))
+                    self._print(colour(plain_lines(text), "dim", self._stream))
                 elif not is_step:
                     for remark in call_remarks(body, _WIDTH, self._stream):
-                        self._line(styled(f"{_UNDER}{remark}", "dim", self._stream))
+                        self._line(colour(f"{_UNDER}{remark}", "dim", self._stream))
             case ToolErred():
                 if body.tool == FINISH_TASK:
                     why = one_line(body.error_message.removeprefix(NOT_YET).strip())
@@ -257,7 +257,7 @@ class LiveView:
                 what = self._what(run_id, body)
                 if not is_step:
                     text = one_line(f"{body.error_type}: {body.error_message}")
-                    self._line(f"{label}  {what}  {styled(text, 'yellow', self._stream)}")
+                    self._line(f"{label}  {what}  {colour(text, 'yellow', self._stream)}")
             case _:
                 pass
 
@@ -269,9 +269,9 @@ class LiveView:
                 self._pass(f"{label}  asking {plain(body.model)}{wait} …")
             case ModelAnswered() as body:
                 if self._verbose:
-                    self._line(styled(f"{label}  {_usage(body)}", "dim", self._stream))
+                    self._line(colour(f"{label}  {_usage(body)}", "dim", self._stream))
                     if body.content.strip():
-                        self._print(styled(plain_lines(body.content), "dim", self._stream))
+                        self._print(colour(plain_lines(body.content), "dim", self._stream))
             case ModelFailed() as body:
                 self._remark(label, "model", one_line(body.error_message))
             case ToolCallRecovered() as body:
@@ -305,7 +305,7 @@ class LiveView:
             self._line(f"       {plain(reason)}")
 
     def _remark(self, label: str, word: str, text: str, *, style: str = "yellow") -> None:
-        self._line(f"{label}  {styled(word, style, self._stream)} {text}")
+        self._line(f"{label}  {colour(word, style, self._stream)} {text}")
 
     def _line(self, text: str) -> None:
         """Print a line whole, laid out for the width of the terminal."""
@@ -329,7 +329,7 @@ class LiveView:
         if self._terminal:
             self._clear()
             room = self._room  # what is too long for one line would not be overwritten
-            self._stream.write(shortened(text, room) if not text.startswith(" ") else (self._prefix + text)[:room])
+            self._stream.write(shorten(text, room) if not text.startswith(" ") else (self._prefix + text)[:room])
             self._stream.flush()
             self._passing = True
 
@@ -354,7 +354,7 @@ _STATUS_STYLES = {RunStatus.COMPLETED: "green", RunStatus.FAILED: "red", RunStat
 def _output(name: str, value: object) -> str:
     if isinstance(value, str):
         return f"{plain(name)}: {plain_lines(value)}"
-    return f"{plain(name)}: {fitted(json_text(value), 10 * _WIDTH, sys.stdout)}"
+    return f"{plain(name)}: {fit_width(json_text(value), 10 * _WIDTH, sys.stdout)}"
 
 
 def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool = False, who_may: str = "") -> str:
@@ -365,13 +365,13 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     """
     out = sys.stdout
     tokens = result.usage.prompt_tokens + result.usage.completion_tokens
-    used = f"{counted(result.steps, 'step')}, {counted(tokens, 'token')}, {seconds(result.duration_s)}"
+    used = f"{count_of(result.steps, 'step')}, {count_of(tokens, 'token')}, {seconds(result.duration_s)}"
     if result.cost is not None:
         used += f", cost {result.cost:.6f}".rstrip("0").rstrip(".")
     status, style = result.status.value, _STATUS_STYLES.get(result.status, "yellow")
     if result.status is RunStatus.COMPLETED and result.effects.open:
         status, style = f"completed, {result.outcome}", "red"
-    lines = ["", f"{styled(status, style, out)} · {used}"]
+    lines = ["", f"{colour(status, style, out)} · {used}"]
     if result.status.settled:  # else it may still be done
         lines += warning_lines(result.effects, result.outcome, out)
     text = str(result.payload.get("summary", "")).strip()
@@ -387,14 +387,14 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     if result.status is RunStatus.COMPLETED:
         lines += evidence_lines(result, out)
     lines += [
-        f"{styled('made by several:', 'yellow', out)} {plain(str(each['file']))} ({', '.join(each['specialists'])})"
+        f"{colour('made by several:', 'yellow', out)} {plain(str(each['file']))} ({', '.join(each['specialists'])})"
         for each in result.payload.get(COLLISIONS, ())
     ]
     lines += [f"needs a person: {plain(str(item))}" for item in result.payload.get(PROPOSED, ())]
     if result.egress:
         lines.append(f"models asked on other machines: {', '.join(map(plain, result.egress))}")
     if result.error is not None:
-        lines.append(f"{styled('error:', 'red', out)} {plain_lines(result.error.message)}")
+        lines.append(f"{colour('error:', 'red', out)} {plain_lines(result.error.message)}")
         if result.error.hint:
             what = "reason" if result.status is RunStatus.CANCELLED else "hint"
             lines.append(f"  {what}: {plain_lines(result.error.hint)}")
@@ -412,9 +412,9 @@ def _start_lines(body: PackStarted, stream: TextIO) -> Iterator[str]:
     """Say who works with which model, and what a person should know about the tools."""
     yield f"     {body.specialist_id} · {plain(_model(body))}"
     if body.knowledge is not None:
-        yield f"     memory: {fitted(body.knowledge.summary, _WIDTH, stream)}"
+        yield f"     memory: {fit_width(body.knowledge.summary, _WIDTH, stream)}"
     for sentence in body.notices:
-        yield f"     {styled('note:', 'yellow', stream)} {one_line(sentence)}"
+        yield f"     {colour('note:', 'yellow', stream)} {one_line(sentence)}"
 
 
 def _model(body: PackStarted) -> str:
@@ -437,9 +437,9 @@ def _usage(body: ModelAnswered) -> str:
 
 def _approval(body: ApprovalRequested | ApprovalDecided, stream: TextIO) -> str:
     if isinstance(body, ApprovalRequested):
-        return f"{styled('asks a person:', 'yellow', stream)} {_question_text(body, stream)}"
+        return f"{colour('asks a person:', 'yellow', stream)} {_question_text(body, stream)}"
     said = f"{body.decision.value} by {body.by}{': ' if body.reason else ''}{body.reason}"
-    return f"{styled('answered:', 'yellow', stream)} {one_line(said)}"
+    return f"{colour('answered:', 'yellow', stream)} {one_line(said)}"
 
 
 def _question_text(body: ApprovalRequested, stream: TextIO) -> str:
@@ -451,7 +451,7 @@ def _question_text(body: ApprovalRequested, stream: TextIO) -> str:
         case Question.DID_IT_HAPPEN:
             return f"{plain(whose)}it may have happened: {_call(body, stream)}"
         case Question.MAY_IT_RUN:
-            return fitted(f"{whose}{body.tool}: {body.subject}", _WIDTH, stream)
+            return fit_width(f"{whose}{body.tool}: {body.subject}", _WIDTH, stream)
 
 
 def _fallback(body: CloudFallbackUsed) -> str:
@@ -463,20 +463,20 @@ def _fallback(body: CloudFallbackUsed) -> str:
 def _call(body: ToolCalled | ApprovalRequested, stream: TextIO) -> str:
     main = next((str(body.args[key]) for key in ("command", "path", "url", "query") if key in body.args), "")
     outside = "outside the box: " if body.outside is not None else ""
-    return f"{outside}{plain(body.tool)} {fitted(main, 60, stream)}".strip()
+    return f"{outside}{plain(body.tool)} {fit_width(main, 60, stream)}".strip()
 
 
 def _outcome(body: ToolReturned, stream: TextIO) -> str:
     code = body.result.get("exit_code")
     if body.repeated:
-        return styled("same call again, not run", "yellow", stream)
+        return colour("same call again, not run", "yellow", stream)
     if why := body.result.get("not_run"):
-        return f"{styled('not run:', 'yellow', stream)} {one_line(str(why))}"
+        return f"{colour('not run:', 'yellow', stream)} {one_line(str(why))}"
     if code is None:
-        return styled("ok", "green", stream)
+        return colour("ok", "green", stream)
     if body.result.get("timed_out"):
-        return styled("timed out", "yellow", stream)
-    return styled(f"exit {code}", "green" if code == 0 else "yellow", stream)
+        return colour("timed out", "yellow", stream)
+    return colour(f"exit {code}", "green" if code == 0 else "yellow", stream)
 
 
 def _text(body: ToolReturned, stream: TextIO) -> str:

@@ -25,7 +25,7 @@ from agent_fabric.infrastructure.secrets.keyring import Keyring
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import FAILED
 from agent_fabric.interfaces.cli.options import is_confirmed, require_a_person
-from agent_fabric.interfaces.cli.output import plain, styled
+from agent_fabric.interfaces.cli.output import colour, plain
 from agent_fabric.interfaces.cli.place import Noun, Place, here, refuse_if, with_client
 from agent_fabric.interfaces.views.secrets import ROTATION, SECRETS
 from agent_fabric.wire.shape import Json
@@ -48,7 +48,7 @@ class _LocalSecrets:
             return await change_secrets(self.secrets, records).set(name, value, by=owner_here())
 
     async def list(self) -> Json:
-        return SECRETS.dump(self.secrets.file.stored())
+        return SECRETS.dump(self.secrets.file.list_secrets())
 
     async def remove(self, name: str) -> None:
         if self.root.exists():
@@ -97,7 +97,7 @@ def list_secrets(*, at: Place) -> int:
     stored = found["secrets"]
     width = max((len(each["name"]) for each in stored), default=0)
     lines = [
-        f"{plain(each['name']):<{width}}  file  {styled(_date(each['updated_at']), 'dim', sys.stdout)}\n"
+        f"{plain(each['name']):<{width}}  file  {colour(_date(each['updated_at']), 'dim', sys.stdout)}\n"
         for each in stored
     ]
     return at.print(found, "".join(lines) or "No secret is kept here. Keep one with: fabric secrets set NAME\n")

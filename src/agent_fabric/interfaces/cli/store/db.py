@@ -10,14 +10,14 @@ import typer
 from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.bootstrap.records import copy_store, database_of, folder_backups, key_states, owner_here, store_status
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.backup.folder_backups import keys_apart
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.notices import Notices
 from agent_fabric.interfaces.cli.options import configuration, require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
+from agent_fabric.interfaces.cli.output import colour, plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Folder, Noun, Place, here, refuse_if, with_client
 from agent_fabric.wire.operations import STORE
 from agent_fabric.wire.shape import Json
@@ -91,9 +91,9 @@ def backup(
                 "seconds": round(made.seconds, 3),
             }
         )
-    sys.stdout.write(f"{plain(str(made.path))}: {counted(made.files, 'file')}, {_size(made.size_bytes)}, checked.\n")
+    sys.stdout.write(f"{plain(str(made.path))}: {count_of(made.files, 'file')}, {_size(made.size_bytes)}, checked.\n")
     if made.changed:
-        files = counted(len(made.changed), "file")
+        files = count_of(len(made.changed), "file")
         print_warning(f"{files} changed during the copy, or could not be read, {made.changed[0]} first.")
     if apart:
         print_warning(
@@ -130,7 +130,7 @@ def restore_(
             }
         )
     made = moment(done.manifest.created_at)
-    sys.stdout.write(f"{plain(str(done.root))} is as it was on {made}: {counted(len(done.manifest.files), 'file')}.\n")
+    sys.stdout.write(f"{plain(str(done.root))} is as it was on {made}: {count_of(len(done.manifest.files), 'file')}.\n")
     if done.aside is not None:
         sys.stdout.write(f"What was there before is in {plain(str(done.aside))}.\n")
     if not done.manifest.ours:
@@ -146,7 +146,7 @@ def _back_up_at(url: str, target: str | None, at: Place, *, workspaces: bool) ->
     made = with_client(url, lambda client: client.store.back_up(workspaces=workspaces))
     size = _size(float(made["size_bytes"]))
     return at.print(
-        dict(made), f"At the server: {plain(str(made['path']))}: {counted(made['files'], 'file')}, {size}, checked.\n"
+        dict(made), f"At the server: {plain(str(made['path']))}: {count_of(made['files'], 'file')}, {size}, checked.\n"
     )
 
 
@@ -184,7 +184,7 @@ def _status_text(status: StoreStatus) -> str:
     }
     lines = [f"{name:<11}{value}\n" for name, value in rows.items()]
     if status.damage is not None:
-        mark = styled("✗", "red", sys.stdout) if status.damage else styled("✓", "green", sys.stdout)
+        mark = colour("✗", "red", sys.stdout) if status.damage else colour("✓", "green", sys.stdout)
         lines.append(f"{mark} {'; '.join(map(plain, status.damage)) or 'the file is whole'}\n")
     return "".join(lines)
 
@@ -281,13 +281,14 @@ def copy(
             }
         )
     sys.stdout.write(
-        f"{counted(done.runs, 'run')}, {counted(done.events, 'event')} and {counted(done.rows, 'row')} in all were "
-        f"copied; {counted(done.chain_entries, 'entry', 'entries')} of the audit chain and every log were recomputed.\n"
+        f"{count_of(done.runs, 'run')}, {count_of(done.events, 'event')} and {count_of(done.rows, 'row')} in all "
+        f"were copied; {count_of(done.chain_entries, 'entry', 'entries')} of the audit chain and every log were "
+        "recomputed.\n"
         f"Not copied, because they stay in {plain(str(folder.absolute()))}: {', '.join(_NOT_COPIED)}.\n"
         "Its fabric.db is not used any more: keep it until you have looked around.\n"
     )
     if done.unknown_key:
-        print_warning(f"{counted(done.unknown_key, 'entry', 'entries')} of the chain need a key that is not here.")
+        print_warning(f"{count_of(done.unknown_key, 'entry', 'entries')} of the chain need a key that is not here.")
     for sentence in done.damage:
         print_warning(sentence)
     return COMPLETED

@@ -17,12 +17,12 @@ from agent_fabric.bootstrap.this_machine import acting_run
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.domain.plural import counted
+from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.tools.mcp.lazy_servers import open_tool_servers
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import configuration, is_confirmed, require_a_person
-from agent_fabric.interfaces.cli.output import fitted, json_text, plain, plain_lines, styled
+from agent_fabric.interfaces.cli.output import colour, fit_width, json_text, plain, plain_lines
 from agent_fabric.interfaces.cli.place import Folder, Noun, Place, PlainPlace, refuse_if, work_within
 from agent_fabric.interfaces.views.tools import (
     KnownServer,
@@ -186,9 +186,9 @@ def _server_text(each: Json) -> str:
     state = each["state"]
     style = {"ready": "green", "needs_trust": "yellow"}.get(state, "dim")
     lines = [
-        f"{styled(plain(each['name']), 'bold', sys.stdout)}  {plain(each['specialist'])}  "
-        f"{styled(state.replace('_', ' '), style, sys.stdout)}",
-        f"  {fitted(each['runs'], 110, sys.stdout)}",
+        f"{colour(plain(each['name']), 'bold', sys.stdout)}  {plain(each['specialist'])}  "
+        f"{colour(state.replace('_', ' '), style, sys.stdout)}",
+        f"  {fit_width(each['runs'], 110, sys.stdout)}",
         f"  {plain(each['box'])}; {_pinned_words(each['pinned_tools'])}",
     ]
     if each["project_file"]:
@@ -262,14 +262,14 @@ def trust(
 
 
 def _pinned_words(count: int | None) -> str:
-    return "its tools are pinned at its first use" if count is None else f"{counted(count, 'tool')} pinned"
+    return "its tools are pinned at its first use" if count is None else f"{count_of(count, 'tool')} pinned"
 
 
 def _warning(signals: Sequence[str]) -> str:
     text = (
         f"warning: this reads like instructions to a model ({', '.join(map(plain, signals))}); read it before you trust"
     )
-    return styled(text, "yellow", sys.stdout)
+    return colour(text, "yellow", sys.stdout)
 
 
 def _verdict(found: Json) -> str:

@@ -10,7 +10,7 @@ from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects, Outcome
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.approvals.approval_card import going_on, how_to_answer
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.output import fitted, laid_out, one_line, plain, plain_lines, styled
+from agent_fabric.interfaces.cli.output import colour, fit_width, laid_out, one_line, plain, plain_lines
 from agent_fabric.interfaces.cli.runs.result_lines import effect_texts, warning_lines
 from agent_fabric.interfaces.cli.runs.step_lines import seconds
 from agent_fabric.wire.results import EFFECTS
@@ -37,7 +37,7 @@ def workflow_summary(
     status = str(shown["status"] if meta["status"] != "cancelled" else "cancelled")
     effects = EFFECTS.load(meta["effects"]) if meta.get("effects") else NO_EFFECTS
     outcome = Outcome(meta["outcome"]) if meta.get("outcome") else None
-    lines = ["", f"{styled(status, _STYLES.get(status, 'yellow'), stream)} · {_counts(shown)}"]
+    lines = ["", f"{colour(status, _STYLES.get(status, 'yellow'), stream)} · {_counts(shown)}"]
     if RunStatus(meta["status"]).settled:
         lines += warning_lines(_not_of_steps(effects), outcome, stream)
     lines += _values(shown, stream)
@@ -45,7 +45,7 @@ def workflow_summary(
     failed = [each for each in shown["step_results"] if each["status"] == "failed"]
     lines += [
         laid_out(
-            f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: {one_line(each['error'] or '')}",
+            f"{colour('failed:', 'red', stream)} {plain(each['step_id'])}: {one_line(each['error'] or '')}",
             stream,
             indent="  ",
         )
@@ -53,7 +53,7 @@ def workflow_summary(
     ]
     error = shown.get("error")
     if error and (error["code"] != "workflow_failed" or not failed):
-        lines.append(f"{styled('error:', 'red', stream)} {plain_lines(error['message'])}")
+        lines.append(f"{colour('error:', 'red', stream)} {plain_lines(error['message'])}")
     if error and error["hint"]:
         lines.append(f"  hint: {plain_lines(error['hint'])}")
     lines += how_to_go_on(shown, in_doubt, served=served, who_may=who_may)
@@ -117,7 +117,7 @@ def _value_lines(name: str, value: Any, stream: TextIO) -> list[str]:
     """Return a value behind its name; a text of several lines as it is, below it."""
     if isinstance(value, str) and "\n" in value.strip():
         return [f"  {plain(name)}:", *(f"    {line}".rstrip() for line in plain_lines(value.strip("\n")).splitlines())]
-    text = fitted(_as_text(value), _WIDTH, stream)
+    text = fit_width(_as_text(value), _WIDTH, stream)
     return [f"  {plain(name)}: {text}" if text else f"  {plain(name)}: (empty)"]
 
 
@@ -134,7 +134,7 @@ def _named_values(outputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def shown_value(value: Any, width: int = _WIDTH) -> str:
     """Return a value as one line of text; in a pipe, whole."""
-    return fitted(_as_text(value), width, sys.stdout)
+    return fit_width(_as_text(value), width, sys.stdout)
 
 
 def _as_text(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import TextIO
 from agent_fabric.application.ports.workflows import WorkflowFile
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.interfaces.cli.output import fitted, plain, plain_lines, styled
+from agent_fabric.interfaces.cli.output import colour, fit_width, plain, plain_lines
 from agent_fabric.interfaces.cli.workflows.workflow_summary import shown_value
 from agent_fabric.interfaces.views.workflows.graph import graph_text
 from agent_fabric.interfaces.views.workflows.views import TRIGGER
@@ -33,7 +33,7 @@ def shown_workflow(found: WorkflowFile, stream: TextIO) -> str:
     definition = found.definition
     if definition is None:
         return "".join(f"{plain_lines(str(problem))}\n" for problem in found.problems)
-    lines = [f"{styled(plain(definition.name), 'bold', stream)} {plain(definition.version)}"]
+    lines = [f"{colour(plain(definition.name), 'bold', stream)} {plain(definition.version)}"]
     if definition.description:
         lines.append(plain_lines(definition.description))
     for title, declared in (("inputs", definition.inputs), ("outputs", definition.outputs)):
@@ -63,14 +63,14 @@ def _line(found: Json, width: int) -> str:
     name = f"{plain(found['name']):<{width}}"
     if not found["usable"]:
         first = found["problems"][0] if found["problems"] else None
-        said = fitted(first["message"], 80, sys.stdout) if first is not None else ""
+        said = fit_width(first["message"], 80, sys.stdout) if first is not None else ""
         place = f" (line {first['line']})" if first is not None and first["line"] else ""
-        return f"{name}  {styled('cannot be used', 'red', sys.stdout)}: {said}{place}\n"
+        return f"{name}  {colour('cannot be used', 'red', sys.stdout)}: {said}{place}\n"
     steps = found["steps"]
     waiting = [each for each in _triggers(found["triggers"]) if each != "by hand"]
     triggers = f"  [{'; '.join(waiting)}]" if waiting else ""
     number = f"{steps} {'step' if steps == 1 else 'steps'}"
-    about = fitted(found["description"], 60, sys.stdout)
+    about = fit_width(found["description"], 60, sys.stdout)
     return f"{name}  {plain(found['version'])}  {number}  {about}".rstrip() + f"{triggers}\n"
 
 
@@ -85,5 +85,5 @@ def _parameter(name: str, each: Parameter, *, is_input: bool) -> str:
     if each.has_default:
         marks[-1] = f"default {shown_value(each.default, 40)}"
     value = f" = {shown_value(each.value, 60)}" if each.value is not None else ""
-    about = f": {fitted(each.description, 80, sys.stdout)}" if each.description else ""
+    about = f": {fit_width(each.description, 80, sys.stdout)}" if each.description else ""
     return f"  {plain(name)} ({', '.join(marks)}){value}{about}"

@@ -38,7 +38,7 @@ def add_secrets(routes: Routes, fabric: ServerFabric) -> None:
     )
     async def listed() -> Response:
         """The same as `fabric secrets list --json`."""
-        stored = await asyncio.to_thread(file.stored)
+        stored = await asyncio.to_thread(file.list_secrets)
         return json_answer(SECRETS.dump(stored))
 
     @routes.put(
@@ -52,7 +52,7 @@ def add_secrets(routes: Routes, fabric: ServerFabric) -> None:
     async def put(wish: SecretValue, name: Name, request: Request) -> Response:
         """Settings refer to it as `file:NAME`, workflows as `{{ secrets.NAME }}`, from the next use on."""
         is_new = await change.set(name, wish.value, by=who_asks(request))
-        stored = {each.name: each for each in await asyncio.to_thread(file.stored)}
+        stored = {each.name: each for each in await asyncio.to_thread(file.list_secrets)}
         if name not in stored:
             raise _missing(name)  # it was removed again at once
         return json_answer(SECRET.dump(stored[name]), 201 if is_new else 200)

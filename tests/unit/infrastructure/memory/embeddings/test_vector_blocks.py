@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent_fabric.infrastructure.memory.embeddings import vector_blocks
-from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantized
+from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantize
 from agent_fabric.infrastructure.memory.embeddings.vector_blocks import Row, VectorBlocks
 from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, pack_vector
 from services import need
@@ -29,7 +29,7 @@ class Library:
         self.rows[document] = []
         for _ in range(count):
             self._passages += 1
-            self.rows[document].append((self._passages, quantized(self.vector())))
+            self.rows[document].append((self._passages, quantize(self.vector())))
         self.revisions[document] = self.revisions.get(document, 0) + 1
 
     def vector(self) -> bytes:
