@@ -167,7 +167,7 @@ async def test_no_file_stays_open_after_commands(workspace: Path) -> None:
 async def test_a_driver_killed_takes_the_processes_of_its_command_with_it(
     workspace: Path, witness: Witness, command: str
 ) -> None:
-    driver = driver_of(workspace, f"{witness.HOLD} echo $$ > pid; {command}")
+    driver = driver_of(workspace, f"echo $$ > pid; {witness.HOLD} {command}")
     try:
         await witness.begun()
         assert lives(driver.pid)
