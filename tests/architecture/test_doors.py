@@ -35,7 +35,7 @@ STILL = {
     "names the type of an adapter that bootstrap has opened": {
         "cli/agents/agents.py": "agents.agent_files",
         "cli/secrets/secrets.py": "secrets.folder_secrets secrets.key_needs secrets.keyring",
-        "http/models/model_server.py": "models.managed",
+        "http/models/models.py": "models.managed",
         "http/secrets/secrets.py": "secrets.folder_secrets",
         "views/tools.py": "tools.mcp.lazy_servers tools.mcp.servers tools.mcp.tool_conversion",
     },
