@@ -145,7 +145,7 @@ async def main():
     fabric = build_local(Path(sys.argv[1]), read_config({}, overrides=vault))
     assert await fabric.secrets.chain.resolve("env:LAB_TOKEN") == "a value"
     assert await fabric.secrets.for_workflows.get("LAB_TOKEN") == "a value"
-    assert fabric.secrets.file.stored() == []
+    assert fabric.secrets.file.list_secrets() == []
     await fabric.aclose()
 
 asyncio.run(main())

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,13 +59,27 @@ async def test_something_stale_is_told_once(tmp_path: Path) -> None:
     assert (await sensor.look(stale.cursor)).happenings == ()
 
 
+def _look_at_each(root: Path) -> int:
+    """Do the least that a scan can do: list each folder, and look at each file."""
+    files = [entry for folder in os.scandir(root) for entry in os.scandir(folder.path)]
+    return len([entry.stat(follow_symlinks=False) for entry in files if entry.is_file(follow_symlinks=False)])
+
+
+def _processor_s(work: Callable[[], int], count: int) -> float:
+    taken = []
+    for _ in range(3):
+        before = time.process_time()
+        assert work() == count
+        taken.append(time.process_time() - before)
+    return min(taken)
+
+
 @pytest.mark.slow
-def test_a_scan_of_many_files_takes_little_processor_time(tmp_path: Path) -> None:
+def test_a_scan_of_many_files_takes_little_more_than_looking_at_them(tmp_path: Path) -> None:
     count = 20_000
     for folder in range(count // 500):
         (tmp_path / f"d{folder}").mkdir()
         for name in range(500):
             (tmp_path / f"d{folder}" / f"f{name}").touch()
-    before = time.process_time()
-    assert len(dict(scan(tmp_path, ("**",)))) == count
-    assert time.process_time() - before < count / 100_000 * 1.0
+    scanned = _processor_s(lambda: len(dict(scan(tmp_path, ("**",)))), count)
+    assert scanned < 2 * _processor_s(lambda: _look_at_each(tmp_path), count)
