@@ -115,17 +115,17 @@ class RunCreated:
     def task(self) -> Task:
         """What was asked for."""
         return Task(
-            **{name: getattr(self, name) for name in AS_ASKED},
+            **{name: getattr(self, name) for name in TASK_FIELDS},
             specialist_ids=self.specialist_ids or (() if self.specialist_id is None else (self.specialist_id,)),
             owner=self.owner or self.requested_by or LOCAL_OWNER,
         )
 
 
-AS_ASKED: Final = tuple(
-    {each.name for each in fields(Task)}
-    & {each.name for each in fields(RunCreated)} - {"specialist_ids", "owner", "workspace", "project"}
+_DERIVED: Final = frozenset({"specialist_ids", "owner", "workspace", "project"})
+TASK_FIELDS: Final = tuple(
+    each.name for each in fields(Task) if each.name in RunCreated.__dataclass_fields__ and each.name not in _DERIVED
 )
-"""The fields of a task that stand in the first event as they are."""
+"""The fields of a task that stand in the first event as they are; a test holds that both have the same types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

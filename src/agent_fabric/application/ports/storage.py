@@ -1,5 +1,6 @@
 """The ports of one store, together. Adapters offer one factory that returns this."""
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.webhooks import DeliveryStore
 
 
-class Storage:
+class Storage(ABC):
     """Everything that one fabric folder stores. A part is made when it is first used."""
 
     clock: "Clock"
@@ -129,14 +130,17 @@ class Storage:
     copies: "StoreCopies"
     """Copies for backups."""
 
+    @abstractmethod
     def look_into_inboxes(self) -> None:
         """Look for new rows in the inboxes of the runs that are driven here, and not at the next poll."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def counters(self) -> "Counters":
         """Return new counters for rate limits; what they count is shared by all processes."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Finish every write and close all connections."""
-        raise NotImplementedError
+        ...

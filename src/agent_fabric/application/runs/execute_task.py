@@ -9,7 +9,7 @@ from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.domain.errors import FabricError, StoreFull, StoreUnavailable
-from agent_fabric.domain.events import AS_ASKED, Body, Event, RunCreated
+from agent_fabric.domain.events import TASK_FIELDS, Body, Event, RunCreated
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.labels import WORKSPACE_FILES
@@ -125,7 +125,7 @@ class ExecuteTask:
 
     def first_event(self, run_id: RunId, task: Task) -> Event:
         """Return the event that a run begins with."""
-        asked = {name: getattr(task, name) for name in AS_ASKED}
+        asked = {name: getattr(task, name) for name in TASK_FIELDS}
         asked["visibility"] = task.visibility or self.visibility
         asked["started_by"] = task.started_by or self.started_by
         asked["encrypted"] = task.encrypted or self.encrypts(task)

@@ -168,11 +168,6 @@ def merge_neighbours(ranked: Sequence[Ranked]) -> list[Excerpt]:
     return sorted(merged, key=lambda each: (-each.score, each.document_id, each.first))
 
 
-def fits_whole(chars: int, window_tokens: int, *, chars_per_token: float = 3.0) -> bool:
-    """Tell whether a document is small enough to be given as a whole."""
-    return chars <= WHOLE_SHARE * window_tokens * chars_per_token
-
-
 def _worth(asked: frozenset[str], known: Sequence[frozenset[str]]) -> dict[str, float]:
     """Return what each word of the question is worth: the fewer candidates have it, the more it tells them apart."""
     having = Counter(term for shared in known for term in shared)

@@ -8,7 +8,6 @@ from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.ranking import (
     Candidate,
     Ranked,
-    fits_whole,
     follow_up,
     merge_neighbours,
     rank,
@@ -178,8 +177,3 @@ def test_neighbours_become_one_excerpt() -> None:
 def test_a_follow_up_is_looked_for_together_with_the_question_before() -> None:
     assert follow_up("And on Sundays?", "When is the pool open?") == "When is the pool open?\nAnd on Sundays?"
     assert follow_up("When?", "  ") == "When?"
-
-
-def test_a_small_document_is_given_as_a_whole() -> None:
-    assert fits_whole(3_000, 4_096)
-    assert not fits_whole(4_000, 4_096)

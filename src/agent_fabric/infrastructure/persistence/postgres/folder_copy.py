@@ -18,7 +18,7 @@ from agent_fabric.domain.errors import ConfigError, RunNotFound, StoreUnavailabl
 from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.persistence.audit.audit_chain import verify_chain
 from agent_fabric.infrastructure.persistence.database import connect
-from agent_fabric.infrastructure.persistence.database import explain_errors as explained_here
+from agent_fabric.infrastructure.persistence.database import explain_errors as explain_sqlite_errors
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, WRITERS_LOCK
 from agent_fabric.infrastructure.persistence.memory.passages import index_words
 from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
@@ -54,7 +54,7 @@ def copy_folder(folder: Path, url: str, key: AuditKey, keys: RunKeys, *, damaged
     if not path.is_file():
         raise RunNotFound(f"{folder} has no store", hint="Name the folder: fabric db copy --from .fabric")
     place = place_of(url)
-    with SqliteCopies(path, RunLocks(folder / "locks")).exclusive(), explained_here(path):
+    with SqliteCopies(path, RunLocks(folder / "locks")).exclusive(), explain_sqlite_errors(path):
         source = connect(path)
         try:
             source.execute("BEGIN")  # every table is of the same moment, even if someone writes without a lock
