@@ -34,8 +34,8 @@ from agent_fabric.domain.memory.documents import Document, content_hash
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import MIN_WORDS, Candidate, rank
 from agent_fabric.domain.memory.terms import question_terms, terms_in
-from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantize
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.infrastructure.memory.embeddings.vector_blocks import int8_similarities, quantize
 from embeddings.pairs import all_pairs
 from memory_sessions import Asked, make_sessions
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.embeddings import Vector
-from agent_fabric.infrastructure.memory.embeddings.int8 import quantize
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.infrastructure.memory.embeddings.vector_blocks import quantize
 from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
 from bench_memory import Pool, half_of, make_pools
 from memory_sessions import Asked

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mock_model import DONE
 
@@ -87,7 +87,26 @@ async def encrypted(base_url: str, folder: Path) -> RunOne:
 async def fabric_with(
     base_url: str, folder: Path, *, system: str, add: Callable[[int, int], int], encrypted: bool = False
 ) -> RunOne:
-    """The same for anybody's instructions and tool."""
+    """The same with other instructions and another tool."""
+    return (await open_fabric(base_url, folder, system=system, add=add, encrypted=encrypted)).run
+
+
+class Opened(NamedTuple):
+    """An engine and its store."""
+
+    run: RunOne
+    close: Callable[[], Awaitable[None]]
+
+
+async def open_fabric(
+    base_url: str,
+    folder: Path,
+    *,
+    system: str = SYSTEM,
+    add: Callable[[int, int], int] = add,
+    encrypted: bool = False,
+) -> Opened:
+    """Open what `fabric_with` runs on, for a caller that closes it."""
     from agent_fabric.application.models.model_turn import ModelTurn
     from agent_fabric.application.packs.recruit import RecruitSpecialists
     from agent_fabric.application.runs.drive_run import DriveRun
@@ -124,7 +143,7 @@ async def fabric_with(
         timeout_s=600,
         connect_timeout_s=10,
     )
-    records = open_records(folder / ".fabric")
+    records, models = open_records(folder / ".fabric"), LazyModels(default_config(), environment_only)
     clock = SystemClock()
     registry = PackBuilders(
         {
@@ -137,7 +156,7 @@ async def fabric_with(
         registry=registry,
         recruit=RecruitSpecialists([Specialist(specialist_id=SpecialistId("adding"), description="adds")], {}),
         models=OneModel(settings),
-        model_turn=ModelTurn(LazyModels(default_config(), environment_only), clock),
+        model_turn=ModelTurn(models, clock),
         invoke_tool=InvokeTool(PermissivePolicy(), clock, 16_000),
     )
     execute = ExecuteTask(
@@ -157,7 +176,11 @@ async def fabric_with(
         result = await execute(Task(prompt=prompt, model_key="mock", budget=budget, encrypted=encrypted))
         return str(result.payload.get("summary", result.error))
 
-    return run
+    async def close() -> None:
+        await models.aclose()
+        records.close()
+
+    return Opened(run, close)
 
 
 WORKERS = {"floor": floor, "fabric": fabric, "encrypted": encrypted}

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.models.weights.folder import models_folder
 from effort import SOAK, examples
+from new_stores import copied_stores
 from services import in_ci
 
 if os.environ.get("FABRIC_TEST_STORE") == "postgres":
@@ -66,6 +67,16 @@ def data_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             # A version manager's script looks for the interpreter anew each time: 150 ms of processor time.
             patch.setenv("PATH", str(Path(sys.executable).resolve().parent), prepend=os.pathsep)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def copied_new_stores(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Make new stores as copies of an empty one, but where stores are what is tested."""
+    if SOAK or "persistence" in request.path.parts:
+        yield
+    else:
+        with copied_stores():
+            yield
 
 
 @pytest.fixture(autouse=True)

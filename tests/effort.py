@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 SOAK = os.environ.get("FABRIC_TEST_EFFORT") == "soak"
-_LEAST, _SHARE, _TIMES = 20, 5, 10
+_LEAST, _SHARE, _TIMES = 20, 10, 10
 
 
 def effort(commit: int, soak: int) -> int:

@@ -24,13 +24,11 @@ from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.plans import Plan
 from agent_fabric.domain.identity.accounts import ApiKey, User
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.infrastructure.persistence.audit.act_log import SqlActLog
-from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter, SqlActLog
 from agent_fabric.infrastructure.persistence.channels.inbox import TURNS
 from agent_fabric.infrastructure.persistence.channels.outbox import SqlChannelOutbox, _sealed_body
-from agent_fabric.infrastructure.persistence.chat.messages import SqlSessionMessages
 from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys, insert_message
-from agent_fabric.infrastructure.persistence.chat.sessions import SqlSessionRepository
+from agent_fabric.infrastructure.persistence.chat.sessions import SqlSessionMessages, SqlSessionRepository
 from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS
 from agent_fabric.infrastructure.persistence.fleet.fleet_plans import PLANS, SqlPlanRepository
 from agent_fabric.infrastructure.persistence.fleet.node_commands import (
@@ -52,7 +50,6 @@ from agent_fabric.infrastructure.persistence.identity.accounts import (
     SqlEndedLogins,
     SqlUserRepository,
 )
-from agent_fabric.infrastructure.persistence.schema import FORMAT, read_steps
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.storage import SqlStorage, _SqliteParts
 from agent_fabric.infrastructure.persistence.store import Store
@@ -60,10 +57,10 @@ from agent_fabric.infrastructure.persistence.table import Table
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
 from agent_fabric.testing.fakes import CountingIds, FrozenClock
 from agent_fabric.wire.json_codec import dump_json, load_json
+from new_stores import empty_memory
 
 T = TypeVar("T")
 _STORES: list["MemoryDatabase"] = []
-_STEPS = read_steps()
 
 
 def close_stores() -> None:
@@ -83,11 +80,8 @@ class MemoryDatabase(Store):
         keys = RunKeys(lambda: open_keyring({"XDG_DATA_HOME": str(self.folder / "data")}))
         super().__init__(path, keys, chain, lambda _: self.connection())
         self._first = self.connection()  # it is there as long as somebody has it open
-        self._first.execute("BEGIN IMMEDIATE")
-        for step in _STEPS:
-            self._first.execute(step)
-        self._first.execute(f"PRAGMA user_version = {FORMAT}")
-        self._first.execute("COMMIT")
+        with self._first.backup("main", empty_memory(), "main") as copy:
+            copy.step()
         _STORES.append(self)
 
     def connection(self) -> apsw.Connection:
@@ -252,7 +246,7 @@ class MemoryStorage(SqlStorage):
         parts.database = self.database
         folder = self.database.folder / "runs"
         super().__init__(
-            parts, clock or FrozenClock(), ids or CountingIds(), lambda run_id: str(folder / run_id), chain, ()
+            parts, clock or FrozenClock(), ids or CountingIds(), lambda run_id: str(folder / run_id), chain, tuple
         )
 
     async def recorded_acts(self) -> Sequence[Act]:

@@ -9,7 +9,8 @@ import importlib
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -56,7 +57,7 @@ class ServedRoute(NamedTuple):
     summary: str
 
 
-def routes(found: list[BaseRoute]) -> Iterator[ServedRoute]:
+def routes(found: Sequence[BaseRoute]) -> Iterator[ServedRoute]:
     """Yield every route, those that the description of the API leaves out too. `HEAD` goes with its `GET`."""
     ours = [route for route in found if isinstance(route, Route)]
     sockets = [route for route in found if isinstance(route, WebSocketRoute)]
@@ -68,15 +69,20 @@ def routes(found: list[BaseRoute]) -> Iterator[ServedRoute]:
         yield ServedRoute(", ".join(sorted(route.methods)), _spelled(route.path), str(route.access), _summary(route))
 
 
-def served_routes() -> list[ServedRoute]:
-    """Return the routes of a server with everything in it."""
+@cache
+def table() -> Sequence[BaseRoute]:
+    """Return all rows of a server with everything in it; they can be read, not called."""
     with tempfile.TemporaryDirectory() as folder:
         fabric = build_server(Path(folder) / ".fabric", read_config({}))
         try:
-            app = create_app(fabric, LiveRuns(), hosts=frozenset(), own_url="http://127.0.0.1:8787")
-            return sorted(set(routes(list(app.routes))), key=lambda route: (route.path, route.methods))
+            return create_app(fabric, LiveRuns(), hosts=frozenset(), own_url="http://127.0.0.1:8787").routes
         finally:
             asyncio.run(fabric.aclose())
+
+
+def served_routes() -> list[ServedRoute]:
+    """Return the routes of a server with everything in it."""
+    return sorted(set(routes(table())), key=lambda route: (route.path, route.methods))
 
 
 def routes_table() -> str:

@@ -10,8 +10,8 @@ from architecture.test_layers import SOURCE
 PREFIX = "agent_fabric.infrastructure."
 STILL = {
     "reads or writes files that the person has named on this machine": {
-        "cli/evals/eval.py": "evals.add_case evals.eval_files",
-        "cli/memory/local_memory.py": "memory.local_documents",
+        "cli/evals/eval.py": "evals.eval_files",
+        "cli/memory/ingest.py": "memory.local_documents",
         "cli/memory/memory.py": "memory.local_documents",
         "cli/models/models.py": "models.config_edit models.named models.weights.catalogue",
         "cli/place_remote.py": "runs.log.layout",
@@ -24,24 +24,18 @@ STILL = {
         "cli/policy/policy.py": (
             "policy.load policy.rule_files runs.changes.exposed_files runs.changes.project_folder runs.log.layout"
         ),
-        "http/policy/policy.py": "policy.rule_files threads",
-        "views/policy.py": "policy.load policy.rule_files sandbox.altered_programs",
     },
     "hands the reader of cron expressions to pure functions of the domain": {
         "cli/automation/local_automation.py": "automation.cronsim_walls",
-        "http/automation/schedules.py": "automation.cronsim_walls",
-        "views/automation.py": "automation.cronsim_walls",
     },
     "names the type of an adapter that bootstrap has opened": {
         "cli/agents/agents.py": "agents.agent_files",
         "cli/secrets/secrets.py": "secrets.folder_secrets secrets.key_needs secrets.keyring",
-        "http/models/models.py": "models.managed",
-        "http/secrets/secrets.py": "secrets.folder_secrets",
         "views/tools.py": "tools.mcp.lazy_servers tools.mcp.servers tools.mcp.tool_conversion",
     },
     "looks at the machine itself": {
         "cli/output.py": "atomic_files installation",
-        "cli/runs/run.py": "runs.changes.project_folder sandbox.levels",
+        "cli/runs/run_task.py": "runs.changes.project_folder sandbox.levels",
         "views/examination.py": "machine sandbox.levels secrets.folder_secrets secrets.key_needs secrets.keyring",
     },
     "opens what only this one command uses": {
@@ -49,10 +43,6 @@ STILL = {
     },
     "is part of how the server is run": {
         "http/access_log.py": "observability.operations_log",
-        "http/agents/agents.py": "threads",
-        "http/memory/memory.py": "observability.operations_log",
-        "http/observability/operations.py": "observability.metrics",
-        "http/openai/models.py": "threads",
     },
 }
 """Doors that still use adapters, by why. The list only shrinks: a new door asks `bootstrap`, a use case or a port."""

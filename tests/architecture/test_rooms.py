@@ -29,7 +29,7 @@ ROOMS = frozenset(ORDER)
 
 FLOORS = {
     "domain": (words("definitions"), words("deserialize errors events ids plural")),
-    "application": (words("ports"), words("")),
+    "application": (words("ports"), words("attempts time_limit")),
     "infrastructure": (
         words("backup definitions persistence web"),
         words("""
@@ -39,14 +39,14 @@ FLOORS = {
     "infrastructure/persistence": (
         words("migrations postgres"),
         words("""
-            database dialects group_commits row_batches schema sql storage store
+            database dialects group_commits schema sql storage store
             table text_search vector_search
         """),
     ),
     "bootstrap": (
         words(""),
         words("""
-            automation channels chat completion_values fleet identity local memory models node records runs server
+            automation channels chat fleet identity local memory models node records runs server
             this_machine worker workflows
         """),
     ),

@@ -1,4 +1,4 @@
-"""No door without a row: every tool and every module that speaks to the network belongs to one of `policy/ways`."""
+"""No door without a row: every tool and every module that speaks to the network belongs to one of `ways_tables`."""
 
 import ast
 import importlib
@@ -13,7 +13,6 @@ import agent_fabric.infrastructure.tools as tools
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, FleetDoor
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.fleet.served_tools import ServedTool
-from agent_fabric.domain.policy.ways import PLAN_TOOL, WayIn, WayOut, way_in_of, way_out_of
 from agent_fabric.domain.tools.specs import ToolSpec, Trust
 from agent_fabric.infrastructure.packs.sysadmin import (
     fleet_plan_tool,
@@ -23,7 +22,7 @@ from agent_fabric.infrastructure.packs.sysadmin import (
     served_spec,
 )
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool, tool_spec
-from ways_tables import ways_in, ways_out
+from ways_tables import PLAN_TOOL, WayIn, WayOut, way_in_of, way_out_of, ways_in, ways_out
 
 SOURCE = Path(__file__).parents[2] / "src" / "agent_fabric"
 PAGE = SOURCE.parents[1] / "docs" / "operate" / "security.md"
@@ -180,7 +179,7 @@ def _is_network(name: str) -> bool:
 def test_every_module_that_speaks_to_the_network_belongs_to_a_way_out() -> None:
     speaking = [path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if _connects(path)]
     unclaimed = [each for each in speaking if not each.startswith(("testing/", *MODULES))]
-    assert unclaimed == [], "give each a line in MODULES, and a row in domain/policy/ways.py if none fits"
+    assert unclaimed == [], "give each a line in MODULES, and a row in tests/ways_tables.py if none fits"
     idle = [each for each in MODULES if not any(path.startswith(each) for path in speaking)]
     assert idle == []
     used = {way for ways in MODULES.values() for way in ways} | {out for _, out in TOOLS.values() if out}

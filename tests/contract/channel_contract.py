@@ -139,7 +139,6 @@ class ChannelContract:
         held = Conversation(SessionId("s1"), GROUP, ANN)
         await channels.conversations.bind(held)
         assert await channels.conversations.find(GROUP) == held
-        assert await channels.conversations.of_session(SessionId("s1")) == held
         await channels.outbox.put([replace(PART, place=GROUP)])
         turn = PendingTurn(RunId("r1"), GROUP, ANN, "5")
         await channels.turns.add(turn)
@@ -152,7 +151,7 @@ class ChannelContract:
         assert await channels.turns.find(RunId("r1")) == turn._replace(place=there)
         assert await channels.outbox.begin(part, now=1.0)
         await channels.conversations.bind(held._replace(session_id=SessionId("s2"), place=there))
-        assert await channels.conversations.of_session(SessionId("s1")) is None
+        assert await channels.conversations.find(there) == held._replace(session_id=SessionId("s2"), place=there)
 
     async def test_a_part_is_there_once_and_sent_by_one(self, channels: ChannelStore) -> None:
         await channels.outbox.put([PART])

@@ -17,6 +17,7 @@ from agent_fabric.domain.errors import (
 from agent_fabric.domain.events import Event, RunCancelled
 from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.ids import RunId, SessionId
+from chat_projection import rebuild_messages
 from contract.run_repository_contract import OTHER, RUN, completed, run_created
 
 TALK = SessionId("5e550000-0000-4000-8000-000000000001")
@@ -68,7 +69,7 @@ class ChatContract:
         found = await storage.sessions.find(TALK[:20] + TALK[20:])
         assert (found.title, found.has_unread, found.turn, found.last_run) == ("Hello there", True, None, RUN)
         assert found.updated_at == 201.0
-        assert await storage.messages.rebuild(TALK) == 2
+        assert await rebuild_messages(storage.messages, TALK) == 2
         assert await storage.messages.page(TALK) == page
         assert await storage.messages.turns(TALK) == [RUN]
 
@@ -179,4 +180,4 @@ class ChatContract:
         with pytest.raises(SessionNotFound):
             await storage.sessions.remove(TALK)
         assert len((await storage.messages.page(third)).messages) == 1
-        assert await storage.messages.rebuild(third) == 1, "its parent is gone"
+        assert await rebuild_messages(storage.messages, third) == 1, "its parent is gone"

@@ -27,7 +27,7 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, Visibilit
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.workflows.events import StepStarted
-from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, WindowLimiter
+from agent_fabric.infrastructure.identity.limits.window_limiter import WindowLimiter
 from agent_fabric.testing.fakes import FrozenClock
 from contract.automation_contract import AutomationContract
 from contract.chat_contract import ChatContract
@@ -669,7 +669,6 @@ class GaugeContract:
         await settled(storage, RUN)
         assert storage.encryption.cipher_of(RUN) is None
         assert RUN not in storage.encryption.driven
-        await storage.mirrors.flush()
         await storage.mirrors.catch_up()
 
 
@@ -723,7 +722,7 @@ class TablesContract(
     @pytest.fixture
     async def limiter(self, storage: Storage, clock: FrozenClock) -> AsyncIterator[Limiter]:
         counters = storage.counters()
-        yield WindowLimiter(CounterStorage(counters), clock.now)
+        yield WindowLimiter(counters, clock)
         await counters.aclose()
 
 

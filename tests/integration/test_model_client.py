@@ -13,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import aiohttp
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
+import uvloop
 
 from agent_fabric.domain.errors import (
     ConfigError,
@@ -26,12 +25,8 @@ from agent_fabric.domain.errors import (
     ModelUnreachable,
 )
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role
-from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress
-from agent_fabric.infrastructure.models.openai_compatible import (
-    HttpSession,
-    OpenAICompatibleBackend,
-    OpenAICompatibleClient,
-)
+from agent_fabric.infrastructure.models.model_http import HttpSession
+from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleBackend, OpenAICompatibleClient
 from agent_fabric.testing.scripted_answers import Raw, Say
 from agent_fabric.testing.scripted_model import ScriptedModel, Status
 from agent_fabric.testing.scripted_wire import ChatCompletion
@@ -388,23 +383,17 @@ async def test_retry_after_is_a_number_or_nothing(value: str) -> None:
     assert wait_s is None or 0 <= wait_s < 1e9
 
 
-async def test_name_that_cannot_be_looked_up_is_given_up_in_the_time_to_connect() -> None:
-    class SilentResolver(AbstractResolver):
-        """A name server that drops every question."""
+async def test_name_that_cannot_be_looked_up_is_given_up_in_the_time_to_connect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def drop_every_question(*_: object, **__: object) -> list[object]:
+        await asyncio.Event().wait()
+        return []
 
-        async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        async def close(self) -> None:
-            pass
-
-    settings = replace(SETTINGS, base_url="http://model.test/v1", connect_timeout_s=0.2)
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", drop_every_question)
     started = time.monotonic()
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=SilentResolver())) as session:
-        with pytest.raises(ModelUnreachable):
-            async with asyncio.timeout(60):
-                await ask_with(OpenAICompatibleClient(ModelHttp(session, ServerAddress.of(settings))))
+    with pytest.raises(ModelUnreachable):
+        await ask(replace(SETTINGS, base_url="http://model.test/v1", connect_timeout_s=0.2))
     assert time.monotonic() - started < 30
 
 
@@ -508,3 +497,83 @@ async def test_chunk_that_names_no_error_is_a_part_of_the_answer() -> None:
     chunk = {"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}], "error": None}
     async with answering(STREAM + f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()) as server:
         assert (await ask(server.settings(), lambda _: None)).content == "hi"
+
+
+# ── connections ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Keeping(NamedTuple):
+    """A server that keeps connections, and how many it has seen."""
+
+    port: int
+    connections: list[asyncio.StreamWriter]
+
+    def settings(self) -> ModelSettings:
+        return replace(SETTINGS, base_url=f"http://127.0.0.1:{self.port}/v1")
+
+
+@contextlib.asynccontextmanager
+async def keeping(answers: int, answer: bytes = OK) -> AsyncIterator[Keeping]:
+    """Serve so many answers on each connection, and close it then."""
+    connections: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            for _ in range(answers):
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]))
+                writer.write(answer)
+                await writer.drain()
+            if not answers:
+                await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield Keeping(int(server.sockets[0].getsockname()[1]), connections)
+        for each in connections:
+            each.close()
+            with contextlib.suppress(ConnectionError):
+                await each.wait_closed()
+
+
+async def test_one_connection_serves_many_requests_and_one_that_the_server_has_closed_is_not_used_again() -> None:
+    async with keeping(answers=3) as server, HttpSession() as session:
+        client = OpenAICompatibleBackend(session).client_for(server.settings())
+        for _ in range(7):
+            assert (await ask_with(client)).content == "hi"
+            if server.connections[-1].is_closing():
+                await asyncio.wait_for(server.connections[-1].wait_closed(), 10)
+                await asyncio.sleep(0.05)  # until the other end has seen it
+        assert len(server.connections) == 3
+
+
+@pytest.mark.parametrize("size", [200_000, 300_000, 3_000_000])
+async def test_a_connection_goes_on_after_an_answer_that_is_larger_than_what_may_wait(size: int) -> None:
+    padded = GREETING[:-1] + b" " * size + GREETING[-1:]
+    large = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(padded), padded)
+    async with keeping(answers=9, answer=large) as server, HttpSession() as session:
+        client = OpenAICompatibleBackend(session).client_for(replace(server.settings(), max_answer_chars=1_000_000))
+        for _ in range(5):
+            async with asyncio.timeout(20):
+                assert (await ask_with(client)).content == "hi"
+        assert len(server.connections) == 1
+
+
+async def test_a_request_that_is_given_up_hangs_up() -> None:
+    async with keeping(answers=0) as server, HttpSession() as session:
+        client = OpenAICompatibleBackend(session).client_for(server.settings())
+        for _ in range(2):
+            with pytest.raises(ModelError):
+                await ask_with(client)
+        assert len(server.connections) == 2, "nothing is sent twice over a connection of its own"
+
+
+@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "stream"])
+def test_models_are_asked_on_uvloop_as_on_the_loop_of_the_standard_library(streaming: bool) -> None:
+    async def ask_both() -> list[str]:
+        async with ScriptedModel([Say("one two three"), Say("one two three")]) as model, HttpSession() as session:
+            client = OpenAICompatibleBackend(session).client_for(replace(SETTINGS, base_url=model.base_url))
+            return [(await ask_with(client, (lambda _: None) if streaming else None)).content for _ in range(2)]
+
+    assert uvloop.run(ask_both()) == ["one two three"] * 2

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent_fabric.application.ports.runs import Before, HeldLog, InboxRow, NewRun
+from agent_fabric.application.ports.leases import Before
+from agent_fabric.application.ports.runs import HeldLog, InboxRow, NewRun
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack, RunHeld, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunFailed
 from agent_fabric.domain.ids import RunId

@@ -4,7 +4,7 @@ import asyncio
 import shlex
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +12,7 @@ from typing import Any, Final
 from agent_fabric.application.automation.arm_triggers import ArmTriggers
 from agent_fabric.application.automation.backfill_schedule import BackfillSchedule
 from agent_fabric.application.automation.explain_schedule import ExplainSchedule
+from agent_fabric.application.automation.find_schedule import FindSchedule
 from agent_fabric.application.automation.fire_schedules import LOOK_EVERY_S, FireSchedules
 from agent_fabric.application.automation.import_crontab import ImportCrontab
 from agent_fabric.application.automation.make_tasks import NarrowToOwner, ScheduledTasks, TriggeredTasks
@@ -32,8 +33,8 @@ from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.wake_ups import CLAIM, WakeUps
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.limits import Limits
-from agent_fabric.application.runs.start_created import StartCreatedRuns
 from agent_fabric.application.runs.start_run import Commit, StartRun
+from agent_fabric.application.runs.take_up_runs import StartCreatedRuns
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.automation import WebhookConfig
@@ -42,7 +43,7 @@ from agent_fabric.config.schema.limits import how_often
 from agent_fabric.domain.automation.crontab import CrontabJob, script_of
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.automation.webhooks import Scheme, Signing
-from agent_fabric.domain.identity.ownership import LOCAL_OWNER
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Verdict
@@ -64,11 +65,18 @@ Pause = Callable[[float], Awaitable[None]]
 Hinted = Callable[[float], Awaitable[bool | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Waking:
-    """How the loops of a server wait: until something is due, or until they are told of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a server joins to automation beside what every process has; alone it hears of nothing and tells no one."""
 
+    bus: Bus = field(default_factory=InProcessBus)
+    durable: DurableBus = field(default_factory=InProcessDurableBus)
+    limits: Limits | None = None
+    starts_runs: StartCreatedRuns | None = None
+    say: Say | None = None
+    alert: Callable[..., None] = lambda *_: None
     firing: Hinted = asyncio.sleep
+    """How it is waited until something is due, or until a hint of it."""
     sending: Pause = asyncio.sleep
     look_every_s: float = LOOK_EVERY_S
     """How often firings that wait are looked at."""
@@ -76,14 +84,12 @@ class Waking:
     messages_changed: Callable[[], None] = lambda: None
 
 
-_ALONE: Final = Waking()
-
-
 @dataclass(frozen=True, slots=True)
 class Automation:
     """What starts things by itself, and what explains it."""
 
     store: AutomationStore
+    find: FindSchedule
     manage: ManageSchedules
     explain: ExplainSchedule
     backfill: BackfillSchedule
@@ -128,27 +134,15 @@ class Automation:
         ]
 
 
-def build_automation(  # noqa: PLR0913 - each is a part that only some callers join
-    root: Path,
-    config: FabricConfig,
-    local: LocalFabric,
-    *,
-    begin: Begin,
-    bus: Bus | None = None,
-    limits: Limits | None = None,
-    durable: DurableBus | None = None,
-    starts_runs: StartCreatedRuns | None = None,
-    say: Say | None = None,
-    waking: Waking = _ALONE,
-    alert: Callable[..., None] = lambda *_: None,
+def build_automation(
+    root: Path, config: FabricConfig, local: LocalFabric, *, begin: Begin, around: Surroundings | None = None
 ) -> Automation:
     """Join the parts; `begin` gets the runs that are created."""
-    zones, log = use_own_zones(), operations_log("automation")
+    around = around or Surroundings()
+    zones, log, limits = use_own_zones(), operations_log("automation"), around.limits
     clock, workflows = SystemClock(), open_workflows(root, config)
-    store, home = local.records.storage.automation, root.absolute().parent
-    heard: Bus = InProcessBus() if bus is None else bus
-    caps = None if limits is None else limits.caps
-    storage = local.records.storage
+    storage, home = local.records.storage, root.absolute().parent
+    store, caps = storage.automation, None if limits is None else limits.caps
     rights = NarrowToOwner(storage.users, storage.api_keys, clock)
     make_task = ScheduledTasks(workflows, home, caps, storage.nodes.find, rights)
     watch = WatchSensors(
@@ -156,7 +150,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         task_for=TriggeredTasks(workflows, home, caps),
         first_event=local.execute_task.first_event,
         begin=begin,
-        bus=heard,
+        bus=around.bus,
         clock=clock,
     )
 
@@ -172,12 +166,11 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         begin=begin,
         clock=clock,
         default_timezone=config.automation.timezone,
-        say=say,
-        changed=waking.schedules_changed,
+        say=around.say,
+        changed=around.schedules_changed,
     )
 
     replay = ReplayTrigger(manage, watch, store)
-    attended: DurableBus = InProcessDurableBus() if durable is None else durable
     messages = SendMessages(
         store=store.subscriptions,
         queue=store.outgoing,
@@ -186,15 +179,16 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         letters=store.letters,
         clock=clock,
         fits=lambda pattern, subject: fits(tuple(pattern.split(".")), tuple(subject.split("."))),
-        pause=waking.sending,
-        changed=waking.messages_changed,
+        pause=around.sending,
+        changed=around.messages_changed,
     )
 
     return Automation(
         store=store,
+        find=FindSchedule(store.schedules, Visibility(config.identity.visibility)),
         manage=manage,
-        explain=explain_schedule(local.records.storage),
-        backfill=BackfillSchedule(store, read_cron, clock, waking.schedules_changed),
+        explain=explain_schedule(storage),
+        backfill=BackfillSchedule(store, read_cron, clock, around.schedules_changed),
         fire=FireSchedules(
             store=store,
             read_cron=read_cron,
@@ -203,23 +197,23 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
             begin=begin,
             cancel_run=local.cancel_run,
             clock=clock,
-            bus=heard,
+            bus=around.bus,
             log=log,
-            server=config.cluster.label or local.records.storage.leases.driver,
+            server=config.cluster.label or storage.leases.driver,
             count_start=count_start,
             model_is_free=local.models.is_free,
-            say=say,
-            alert=alert,
-            rearm=RearmIntervals(store, read_cron, clock, alert),
+            say=around.say,
+            alert=around.alert,
+            rearm=RearmIntervals(store, read_cron, clock, around.alert),
             tell_waiting=TellWaiting(
                 store.overview,
-                local.records.storage.approvals,
+                storage.approvals,
                 store.schedules,
-                NotifyUser.of(local.records.storage),
-                alert,
+                NotifyUser.of(storage),
+                around.alert,
             ),
-            pause=waking.firing,
-            look_every_s=waking.look_every_s,
+            pause=around.firing,
+            look_every_s=around.look_every_s,
         ),
         settle_letters=SettleLetters(
             store.letters,
@@ -227,7 +221,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
             clock,
         ),
         messages=messages,
-        durable=attended,
+        durable=around.durable,
         import_crontab=ImportCrontab(
             manage,
             CommandFiles(home / Path(config.workflows.definitions[0]).expanduser(), workflows.check_text),
@@ -241,53 +235,37 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
             host=socket.gethostname(),
             store=store,
             watch=watch,
-            durable=attended,
+            durable=around.durable,
             read_cron=read_cron,
             clock=clock,
-            changed=waking.schedules_changed,
+            changed=around.schedules_changed,
         ),
-        starts_runs=starts_runs,
+        starts_runs=around.starts_runs,
         enabled=config.automation.enabled,
         zones=zones,
     )
 
 
-def serve_automation(  # noqa: PLR0913 - as above
+def serve_automation(
     root: Path,
     config: FabricConfig,
     local: LocalFabric,
     dispatch: DispatchRuns,
-    *,
-    bus: Bus,
-    durable: DurableBus,
-    limits: Limits,
     wake_ups: WakeUps,
     watch: WatchPendingWork | None,
-    say: Say,
-    alert: Callable[..., None],
+    around: Surroundings,
 ) -> Automation:
     """Join the parts for a server: alone it drives what it creates; of several, one claims it."""
-    build = partial(
-        build_automation,
-        root,
-        config,
-        local,
-        bus=bus,
-        limits=limits,
-        durable=durable,
-        say=say,
-        waking=_waking(wake_ups, watch),
-        alert=alert,
-    )
+    around = _waking(around, wake_ups, watch)
     if local.records.storage.cluster is None:
         starter = StartCreatedRuns(dispatch, local.resume_run)
-        return build(begin=starter, starts_runs=starter)
+        return build_automation(root, config, local, begin=starter, around=replace(around, starts_runs=starter))
 
     def hint(run_ids: Sequence[RunId]) -> None:
         for run_id in run_ids[:1]:
             wake_ups.poke(CLAIM, {"run": run_id})
 
-    return build(begin=hint)
+    return build_automation(root, config, local, begin=hint, around=around)
 
 
 def keep_bus_letters(automation: Automation, durable: DurableBus) -> None:
@@ -299,12 +277,13 @@ def keep_bus_letters(automation: Automation, durable: DurableBus) -> None:
     automation.settle_letters.replays[LetterKind.BUS] = letters.replay
 
 
-def _waking(wake_ups: WakeUps, watch: WatchPendingWork | None) -> Waking:
-    """Return how the loops of a server wait; `watch` looks for all of them where the store is shared."""
+def _waking(around: Surroundings, wake_ups: WakeUps, watch: WatchPendingWork | None) -> Surroundings:
+    """Add how the loops of a server wait; `watch` looks for all of them where the store is shared."""
     firing, hints = HintedPause(wake_ups, wake_ups_port.SCHEDULES), InProcessWakeUps()
     if watch is not None:
         watch.listen(pending_work.SCHEDULES, firing.wake)
-    return Waking(
+    return replace(
+        around,
         firing=firing.until_hinted,
         sending=watched_pause(hints, _MESSAGES, pending_work.MESSAGES, watch),
         look_every_s=LOOK_EVERY_S if watch is None else SELDOM_S,

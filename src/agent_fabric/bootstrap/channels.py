@@ -12,8 +12,9 @@ from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.deliver_parts import DeliverParts, TellUndelivered
 from agent_fabric.application.channels.handle_inbound import HandleInbound
+from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
 from agent_fabric.application.channels.manage_people import ManagePeople
-from agent_fabric.application.channels.notify_user import NotifyUser
+from agent_fabric.application.channels.notify_user import ManageNotify, NotifyUser
 from agent_fabric.application.channels.post_approvals import PostApprovals
 from agent_fabric.application.channels.preview_turns import PreviewTurns, Streaming
 from agent_fabric.application.channels.receive_files import ReceiveFiles
@@ -60,8 +61,9 @@ _log = logging.getLogger(__name__)
 class Channels:
     """The channels of a server, and the people on them."""
 
-    store: ChannelStore
     people: ManagePeople
+    deliveries: ManageDeliveries
+    notify: ManageNotify
     post_approvals: PostApprovals
     running: Sequence[RunChannel] = ()
     webhooks: Mapping[str, ReceiveWebhook] = field(default_factory=dict)
@@ -122,7 +124,9 @@ def serve_channels(
     post_approvals = PostApprovals(NotifyUser.of(storage), storage.approvals, storage.agent_locks)
     if watch is not None:
         post_approvals.pause = watched_pause(InProcessWakeUps(), NOTICES, NOTICES, watch)
-    return Channels(storage.channels, people, post_approvals, running, webhooks)
+    deliveries = ManageDeliveries(storage.channels, local.records.approvals, storage.clock)
+    notify = ManageNotify(storage.channels, storage.users, storage.clock)
+    return Channels(people, deliveries, notify, post_approvals, running, webhooks)
 
 
 def _telegram(config: TelegramConfig, local: LocalFabric, clock: Clock) -> tuple[Channel, ReceiveWebhook | None]:

@@ -22,7 +22,8 @@ from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.limits import Limits
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.local import LocalFabric
-from agent_fabric.bootstrap.records import Records, configured_address
+from agent_fabric.bootstrap.records import configured_address
+from agent_fabric.bootstrap.runs import export_session, find_session, manage_sessions
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.chat.sessions import Session
 from agent_fabric.domain.chat.turn_context import context_after
@@ -34,22 +35,6 @@ from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.channels.attached_files import AttachedFiles
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S
-
-
-def find_session(records: Records) -> FindSession:
-    """Return the use case that finds sessions for callers."""
-    return FindSession(records.storage.sessions, records.storage.acts, SystemClock())
-
-
-def manage_sessions(records: Records, *, encrypts: bool) -> ManageSessions:
-    """Return the use case that changes, forks and deletes sessions."""
-    storage = records.storage
-    return ManageSessions(storage.sessions, storage.messages, storage.retention, SystemClock(), RandomIds(), encrypts)
-
-
-def export_session(records: Records) -> ExportSession:
-    """Return the use case that hands out whole sessions."""
-    return ExportSession(records.storage.messages, records.storage.message_queue, records.runs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from agent_fabric.application.fleet.remote_tools import RemoteTools, SettleComma
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.fleet.roll_out_plan import RollOutPlan
 from agent_fabric.application.fleet.run_on_nodes import RunOnNodes
+from agent_fabric.application.fleet.sign_commands import SignCommands
 from agent_fabric.application.fleet.track_presence import FindNodeWork, TrackPresence
 from agent_fabric.application.fleet.verify_node_audit import NodeAudit, VerifyNodeAudit
 from agent_fabric.application.ports.fleet import PlanRepository
@@ -53,6 +54,7 @@ class Fleet:
     run_on_nodes: RunOnNodes
     operate: OperateNodes
     tools: RemoteTools
+    sign: SignCommands
     freeze: FreezePlan
     apply: ApplyPlan
     roll_out: RollOutPlan
@@ -194,6 +196,7 @@ def open_fleet(
         run_on_nodes=RunOnNodes(dispatch, ask),
         operate=OperateNodes(dispatch, is_signed, call, review),
         tools=tools,
+        sign=SignCommands(storage.nodes, storage.node_commands, storage.fleet_plans, clock),
         freeze=FreezePlan(dispatch, storage.fleet_plans, program_hash),
         apply=ApplyPlan(dispatch, storage.fleet_plans, roll_out, ask),
         roll_out=roll_out,

@@ -192,7 +192,7 @@ def build_limits(
 
 
 def _open_limiter(settings: LimitsConfig, storage: Storage, clock: Clock, redis_url: str | None, name: str) -> _Opened:
-    from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, MemoryCounters, WindowLimiter  # noqa: PLC0415 - commands need none
+    from agent_fabric.infrastructure.identity.limits.window_limiter import MemoryCounters, WindowLimiter  # noqa: PLC0415 - commands need none
 
     match settings.storage:
         case "memory":
@@ -204,7 +204,7 @@ def _open_limiter(settings: LimitsConfig, storage: Storage, clock: Clock, redis_
             return _open_redis_limiter(redis_url, clock, name)
         case unknown:
             assert_never(unknown)
-    return _Opened(WindowLimiter(CounterStorage(counters), clock.now), counters.aclose)
+    return _Opened(WindowLimiter(counters, clock), counters.aclose)
 
 
 def _open_redis_limiter(url: str, clock: Clock, name: str) -> _Opened:

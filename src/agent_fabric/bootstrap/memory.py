@@ -3,12 +3,14 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.brief_run import BriefRun
-from agent_fabric.application.memory.embed_passages import EmbedPassages
+from agent_fabric.application.memory.embed_passages import EmbedPassages, FindMissingVectors
+from agent_fabric.application.memory.embed_uploads import EmbedUploads
 from agent_fabric.application.memory.forget_document import ForgetDocument, RemoveRemains
 from agent_fabric.application.memory.import_facts import ImportFacts
 from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
@@ -17,20 +19,24 @@ from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Embedder
 from agent_fabric.application.ports.memory import MemoryStore, RunMemory
 from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.search_runs import SearchRuns
 from agent_fabric.bootstrap.records import Records, open_secrets
 from agent_fabric.bootstrap.runs import retention_of
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.runs import RunIndexConfig
 from agent_fabric.domain.errors import ConfigError, MissingExtra, ModelForbidden
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.domain.memory.ingestion import INGESTION, ingestion_inputs
 from agent_fabric.domain.memory.learning import Learning
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.runs.task import Priority, Task
 from agent_fabric.infrastructure.memory.document_files import DocumentFiles
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.infrastructure.observability.operations_log import operations_log
 
 if TYPE_CHECKING:
+    from agent_fabric.bootstrap.local import LocalFabric
     from agent_fabric.bootstrap.workflows import Workflows
 
 
@@ -160,3 +166,39 @@ def _asking_server(index: RunIndexConfig, backend: str, model: str, base_url: st
         address = ServerAddress(base_url=base_url.removesuffix("/v1"), api_key=index.embedding_api_key)
         return OllamaEmbedder(address, model, resolve)
     return OpenAIEmbedder(ServerAddress(base_url=base_url, api_key=index.embedding_api_key), model, resolve)
+
+
+SERVER: Final = Principal("server", Kind.LOCAL, widen((Scope.RUNS,)))
+"""In whose name vectors are made that no user has asked for: the log of such a run holds counts, and no texts."""
+
+
+class ServedMemory:
+    """The memory of a server, joined with the first request: the embedder costs memory."""
+
+    def __init__(
+        self, local: "LocalFabric", config: FabricConfig, workflows: "Workflows", dispatch: DispatchRuns
+    ) -> None:
+        self._local, self._config, self._dispatch = local, config, dispatch
+        self.workflows = workflows
+        self.embed_uploads = EmbedUploads(
+            local.execute_task,
+            dispatch,
+            lambda: ingestion_task(workflows, files=(), pages=(), labels=(), team=False),
+        )
+
+    @cached_property
+    def memory(self) -> Memory:
+        return open_memory(self._local.records, self._config)
+
+    def find_missing_vectors(self) -> FindMissingVectors:
+        """Return what has missing vectors made."""
+        storage = self._local.records.storage
+        return FindMissingVectors(
+            storage.memory,
+            lambda: self.memory.search.embedder,
+            storage.catalogue,
+            self._dispatch,
+            lambda: self.embed_uploads(SERVER),
+            storage.agent_locks,
+            operations_log("memory"),
+        )

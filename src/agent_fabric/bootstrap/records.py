@@ -11,31 +11,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from agent_fabric.application.ports.approvals import ApprovalRepository
-from agent_fabric.application.ports.runs import RunListing, RunRepository
-from agent_fabric.application.ports.storage import Storage
 from agent_fabric.config.store_address import StoreAddress, find_store_address, resolve_url
-from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.observability.findings import HealthFinding
 from agent_fabric.infrastructure.audit.audit_head_file import audit_head_file
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.runs.log.folder_trust import claim, require_ours
-from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog, RunIndex
-from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.log.server_address import recorded_server
+from agent_fabric.infrastructure.runs.log.layout import Layout, recorded_server
 
 if TYPE_CHECKING:
     from agent_fabric.application.audit.send_head import SendHead
     from agent_fabric.application.cluster.require_keys import KeyState
-    from agent_fabric.application.observability.check_health import HealthFinding
+    from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
     from agent_fabric.application.observability.check_services import FindProblem
+    from agent_fabric.application.ports.approvals import ApprovalRepository
     from agent_fabric.application.ports.audit import AuditChain, ChainReport
     from agent_fabric.application.ports.cluster import Introduction
     from agent_fabric.application.ports.database import CopiedStore, DatabaseUpkeep, Tell
+    from agent_fabric.application.ports.runs import RunListing, RunRepository
     from agent_fabric.application.ports.secrets import Resolve
+    from agent_fabric.application.ports.storage import Storage
     from agent_fabric.application.ports.vitals import StoreStatus
     from agent_fabric.application.ports.wake_ups import WakeUps
     from agent_fabric.application.ports.workspace_archive import ObjectStore
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
     from agent_fabric.config.schema.store import StoreConfig
     from agent_fabric.domain.secrets.references import KnownSecrets
     from agent_fabric.infrastructure.backup.folder_backups import FolderBackups
+    from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog, RunIndex
     from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
     from agent_fabric.infrastructure.runs.workspaces.saved_folders import SavedFolders
     from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
@@ -91,35 +90,33 @@ def configured_address(store: "StoreConfig", environ: Mapping[str, str]) -> Stor
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The folder, the store and the log files of all runs."""
+    """The folder and the store of all runs."""
 
     layout: Layout
-    storage: Storage
-    runlog: JsonlRunLog
-    run_index: RunIndex
+    storage: "Storage"
     wake_ups: "WakeUps | None" = None
     """Wakes what waits for what is written here; None: others find it when they look."""
     archive: "SavedFolders | None" = None
     """Where files of runs are saved for other machines, if that is configured and known here."""
 
     @property
-    def runs(self) -> RunRepository:
+    def runs(self) -> "RunRepository":
         if self.wake_ups is None:
             return self.storage.runs
-        from agent_fabric.infrastructure.cluster.wake_ups.poking_repositories import PokingRuns  # noqa: PLC0415 - servers do
+        from agent_fabric.infrastructure.cluster.wake_ups.pokes import PokingRuns  # noqa: PLC0415 - servers do
 
         return PokingRuns(self.storage.runs, self.wake_ups)
 
     @property
-    def catalogue(self) -> RunListing:
+    def catalogue(self) -> "RunListing":
         return self.storage.catalogue
 
     @property
-    def approvals(self) -> ApprovalRepository:
+    def approvals(self) -> "ApprovalRepository":
         """What runs have asked people."""
         if self.wake_ups is None:
             return self.storage.approvals
-        from agent_fabric.infrastructure.cluster.wake_ups.poking_repositories import PokingApprovals  # noqa: PLC0415 - as above
+        from agent_fabric.infrastructure.cluster.wake_ups.pokes import PokingApprovals  # noqa: PLC0415 - as above
 
         return PokingApprovals(self.storage.approvals, self.wake_ups)
 
@@ -149,7 +146,7 @@ def _keyring(root: Path) -> "Keyring":
     return open_keyring(os.environ, root)
 
 
-def _open_storage(layout: Layout, address: StoreAddress, **more: Any) -> Storage:
+def _open_storage(layout: Layout, address: StoreAddress, **more: Any) -> "Storage":
     from agent_fabric.infrastructure.persistence.storage import open_storage  # noqa: PLC0415 - commands for a server open none
 
     key = audit_key(os.environ)
@@ -173,16 +170,21 @@ def open_records(
     place = store_address(layout.root) if address is None else address
     layout.make()
     claim(layout.root, audit_key(os.environ))
-    runlog, run_index = JsonlRunLog(layout), RunIndex(layout)
     storage = _open_storage(
         layout,
         place,
         run_dir=layout.own_run_dir,
         open_keyring=lambda: _keyring(layout.root),
-        followers=(runlog, run_index),
+        followers=lambda: _mirrors(layout),
         introduction=introduction,
     )
-    return Records(layout, storage, runlog, run_index)
+    return Records(layout, storage)
+
+
+def _mirrors(layout: Layout) -> "tuple[JsonlRunLog, RunIndex]":
+    from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog, RunIndex  # noqa: PLC0415 - those who write need it
+
+    return JsonlRunLog(layout), RunIndex(layout)
 
 
 def owner_here() -> Principal:
@@ -202,7 +204,7 @@ def this_person() -> str:
 
 
 @contextmanager
-def opened_store(root: Path) -> Iterator[Storage]:
+def opened_store(root: Path) -> "Iterator[Storage]":
     """Give the store. Nothing is opened before something is read or written."""
     layout = Layout(root.absolute())
     storage = _open_storage(layout, store_address(layout.root), run_dir=layout.run_dir)
@@ -244,7 +246,16 @@ def open_secrets(
     return folder_secrets.open_secrets(config, root, environ, learn=learn, never=never)
 
 
-def resealing(secrets: "Secrets", storage: Storage) -> "RotateKeys":
+def listed_keys(records: Records) -> "ManageApiKeys":
+    """Return the use case that lists the API keys of a folder; who makes some opens all of `identity`."""
+    from agent_fabric.application.identity.manage_api_keys import ManageApiKeys  # noqa: PLC0415 - few list keys
+    from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, key_pepper  # noqa: PLC0415 - as above
+
+    hasher = PepperedHash(key_pepper(records.layout.root, os.environ))
+    return ManageApiKeys(records.storage.api_keys, hasher, records.storage.clock)
+
+
+def resealing(secrets: "Secrets", storage: "Storage") -> "RotateKeys":
     """Return the use case that seals everything anew."""
     from agent_fabric.application.secrets.rotate_keys import RotateKeys  # noqa: PLC0415 - few need it
 
@@ -330,7 +341,8 @@ def copy_store(source: Path, root: Path, *, by: Principal, damaged: bool, tell: 
         ConfigError: no database is configured.
         FabricError: see `DatabaseUpkeep.copy_from`.
     """
-    from agent_fabric.infrastructure.threads import wait_for  # noqa: PLC0415 - one command needs it
+    from agent_fabric.domain.audit.acts import Act, Deed  # noqa: PLC0415 - one command needs it
+    from agent_fabric.infrastructure.threads import wait_for  # noqa: PLC0415 - as above
 
     database = database_of(root)
     if database is None:

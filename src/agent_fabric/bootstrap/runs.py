@@ -1,4 +1,4 @@
-"""Joins the use cases that look after runs: end, answer, compare, undo, verify, delete and evaluate them.
+"""Joins the use cases that look after runs and sessions: end, answer, compare, undo, verify, delete, evaluate them.
 
 Each command needs one of them, so that what it needs is imported when it is asked for.
 """
@@ -11,19 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric.bootstrap.records import Records, open_secrets
-from agent_fabric.domain.policy.engine import RulePolicy
+from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.policy.load import policy_from
 
 if TYPE_CHECKING:
     from agent_fabric.application.approvals.decide_approval import DecideApproval
     from agent_fabric.application.audit.collect_garbage import CollectGarbage
+    from agent_fabric.application.chat.export_session import ExportSession
+    from agent_fabric.application.chat.find_session import FindSession
+    from agent_fabric.application.chat.manage_sessions import ManageSessions
     from agent_fabric.application.evals.cancel_eval import CancelEval
     from agent_fabric.application.evals.drive_trial import SeeThrough
     from agent_fabric.application.evals.find_eval import FindEval
     from agent_fabric.application.evals.make_case import MakeCase
     from agent_fabric.application.evals.run_eval import RunEval, RunEvals
     from agent_fabric.application.evals.start_eval import StartEval
+    from agent_fabric.application.policy.check_command import CheckCommand
     from agent_fabric.application.ports.audit import RetentionStore
     from agent_fabric.application.runs.cancel_run import CancelRun
     from agent_fabric.application.runs.diff_run import DiffRun
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from agent_fabric.domain.evals.summary import Eval
     from agent_fabric.domain.evals.trials import Arm
     from agent_fabric.domain.ids import RunId
+    from agent_fabric.domain.policy.engine import RulePolicy
     from agent_fabric.domain.runs.task import Budget, Task
     from agent_fabric.infrastructure.runs.log.layout import Layout
     from agent_fabric.infrastructure.runs.workspaces.saved_folders import SavedFolders
@@ -46,12 +51,14 @@ if TYPE_CHECKING:
     from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
 
 
-def policy_of(records: Records, config: "FabricConfig") -> RulePolicy:
+def policy_of(records: Records, config: "FabricConfig") -> "RulePolicy":
     """Return the policy that the configuration describes.
 
     Raises:
         ConfigProblem: a file or a rule cannot be used.
     """
+    from agent_fabric.infrastructure.policy.load import policy_from  # noqa: PLC0415 - see above
+
     return policy_from(config.policy, config.shell, config.web, folder=records.layout.root)
 
 
@@ -59,6 +66,29 @@ def may_leave_box(config: "FabricConfig") -> bool:
     """Return whether a call that a person agrees to runs outside the box; where the box has a network, none does."""
     reaches = config.shell.network == "allowlist" and (config.egress.allow_domains or config.egress.allow_hosts)
     return config.policy.outside != "never" and not reaches
+
+
+def check_command(in_force: "RulePolicy", config: "FabricConfig") -> "CheckCommand":
+    """Return the use case that tells what a policy says about a command line."""
+    from agent_fabric.application.policy.check_command import CheckCommand  # noqa: PLC0415 - see above
+    from agent_fabric.infrastructure.sandbox.altered_programs import altered_programs  # noqa: PLC0415 - see above
+
+    return CheckCommand(in_force, may_leave_box(config), altered_programs)
+
+
+async def policy_with(in_force: "RulePolicy", text: str, file: str) -> "RulePolicy":
+    """Return a policy with the rules of a policy file added; a long text holds up no one else.
+
+    Raises:
+        ConfigError: the text holds no rules that can be used.
+    """
+    from agent_fabric.infrastructure.policy.load import with_text  # noqa: PLC0415 - see above
+    from agent_fabric.infrastructure.threads import on_own_thread  # noqa: PLC0415 - see above
+
+    try:
+        return await on_own_thread(lambda: with_text(in_force, text, Path(file)))
+    except ConfigProblem as problem:
+        raise ConfigError(problem.message, hint=problem.hint) from None
 
 
 def cancel_run(records: Records) -> "CancelRun":
@@ -126,6 +156,28 @@ def _files_of(records: Records, run_id: "RunId", workspace: str) -> "UnconfinedS
     records.layout.own_run_dir(run_id)
     require_workspace_unlinked(str(folder))
     return UnconfinedSandbox(folder, run_id)
+
+
+def find_session(records: Records) -> "FindSession":
+    """Return the use case that finds sessions for callers."""
+    from agent_fabric.application.chat.find_session import FindSession  # noqa: PLC0415 - see above
+
+    return FindSession(records.storage.sessions, records.storage.acts, SystemClock())
+
+
+def manage_sessions(records: Records, *, encrypts: bool) -> "ManageSessions":
+    """Return the use case that changes, forks and deletes sessions."""
+    from agent_fabric.application.chat.manage_sessions import ManageSessions  # noqa: PLC0415 - see above
+
+    storage = records.storage
+    return ManageSessions(storage.sessions, storage.messages, storage.retention, SystemClock(), RandomIds(), encrypts)
+
+
+def export_session(records: Records) -> "ExportSession":
+    """Return the use case that hands out whole sessions."""
+    from agent_fabric.application.chat.export_session import ExportSession  # noqa: PLC0415 - see above
+
+    return ExportSession(records.storage.messages, records.storage.message_queue, records.runs)
 
 
 def change_secrets(secrets: "Secrets", records: Records) -> "ChangeSecrets":

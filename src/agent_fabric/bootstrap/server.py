@@ -4,11 +4,11 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, NamedTuple
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.audit.collect_garbage import ApplyRetention
@@ -18,16 +18,13 @@ from agent_fabric.application.channels.say_in_sessions import SayInSessions
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.observability.change_settings import StoredSettings
 from agent_fabric.application.observability.check_readiness import CheckReadiness
-from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
-from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.observability.raise_alert import RaiseAlerts, alert_rules, webhooks_of
 from agent_fabric.application.observability.take_vitals import MEANINGS, TakeVitals
+from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.bus import Bus
-from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.cluster import Cluster
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.pending_work import ANSWERS, RUNS
 from agent_fabric.application.ports.runs import RunListing, RunReader
 from agent_fabric.application.ports.secrets import Resolve
@@ -41,14 +38,20 @@ from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.find_run import FindRun
 from agent_fabric.application.runs.follow_run import FollowRun
-from agent_fabric.application.runs.limits import Limits
-from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.application.runs.resume_run import ResumeRun
-from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
-from agent_fabric.application.runs.retry_stopped_runs import RetryStoppedRuns
 from agent_fabric.application.runs.start_run import StartRun
-from agent_fabric.application.runs.wake_answered_runs import WakeAnsweredRuns
-from agent_fabric.bootstrap.automation import Automation, build_webhooks, keep_bus_letters, serve_automation
+from agent_fabric.application.runs.take_up_runs import (
+    RecoverRuns,
+    ResumeUnfinishedRuns,
+    RetryStoppedRuns,
+    WakeAnsweredRuns,
+)
+from agent_fabric.bootstrap.automation import (
+    Automation,
+    Surroundings,
+    build_webhooks,
+    keep_bus_letters,
+    serve_automation,
+)
 from agent_fabric.bootstrap.channels import Channels, serve_channels
 from agent_fabric.bootstrap.chat import ServedChat, keep_context, open_turn_contexts, serve_chat
 from agent_fabric.bootstrap.fleet import Fleet, open_fleet
@@ -62,21 +65,26 @@ from agent_fabric.bootstrap.identity import (
     open_identity,
 )
 from agent_fabric.bootstrap.local import Driving, LocalFabric, build_local
+from agent_fabric.bootstrap.memory import ServedMemory
 from agent_fabric.bootstrap.records import Records, folder_backups, head_sender
 from agent_fabric.bootstrap.runs import ServedEvals, collect_garbage, serve_evals
-from agent_fabric.bootstrap.workflows import missing_prerequisites, open_agents
+from agent_fabric.bootstrap.workflows import (
+    ServedAgents,
+    ServedWorkflows,
+    missing_prerequisites,
+    open_agents,
+    open_workflows,
+)
 from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.config.loader import Loaded
-from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.schema.runs import RetentionConfig
 from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.domain.cluster.roles import Role
 from agent_fabric.domain.errors import FabricError, ServerBusy, Unauthenticated
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import Priority, RunResult, Task, TaskForceMode
-from agent_fabric.infrastructure.agents.agent_files import AgentFolder
+from agent_fabric.domain.observability.findings import HealthFinding
+from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.infrastructure.backup.make import Backup
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.cluster.bus.outgoing import OutgoingMessages
@@ -90,17 +98,12 @@ from agent_fabric.infrastructure.cluster.wake_ups.choose import (
 from agent_fabric.infrastructure.cluster.wake_ups.pokes import DeltaPokes
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.models import openai_compatible  # noqa: F401 - now, not during the first request
-from agent_fabric.infrastructure.models.lazy_models import LazyModels
 from agent_fabric.infrastructure.observability.alert_webhook import AlertWebhook
-from agent_fabric.infrastructure.observability.metrics import Reading, RunMetrics
+from agent_fabric.infrastructure.observability.metrics import CONTENT_TYPE, Reading, RunMetrics
 from agent_fabric.infrastructure.observability.observers import Observers, build_observers
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.infrastructure.private_files import write_private
-from agent_fabric.infrastructure.runs.log.server_address import forget_server, record_server
-from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
-
-if TYPE_CHECKING:
-    from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
+from agent_fabric.infrastructure.runs.log.layout import forget_server, record_server
 
 
 class Watchers:
@@ -136,11 +139,12 @@ class Watchers:
 class Operations:
     """What operators need."""
 
+    config: FabricConfig
+    records: Records
+    resolve: Resolve
     watchers: Watchers
     dispatch: DispatchRuns
-    records: Records
-    retention: RetentionConfig
-    audit: AuditConfig
+    metrics_type: ClassVar[str] = CONTENT_TYPE
     _backing_up: bool = False
 
     @cached_property
@@ -191,30 +195,46 @@ class Operations:
         self._backing_up = True
         try:
             root: Path = self.records.layout.root
-            kept = self.retention.backups
+            kept = self.config.retention.backups
             return await asyncio.to_thread(folder_backups(root).make_inside, by=by, workspaces=workspaces, kept=kept)
         finally:
             self._backing_up = False
 
+    @property
+    def stored_settings(self) -> StoredSettings:
+        """The settings that may be changed on the page."""
+        storage = self.records.storage
+        write = partial(write_private, replace=True)
+        return StoredSettings(self.records.layout.root, self.config, storage.acts, storage.clock, write)
+
+    async def find_unmet(self) -> list[HealthFinding]:
+        """Find what settings refer to that does not exist, and credentials with which a run could answer questions."""
+        missing = missing_prerequisites(self.records.layout.root, self.config, self.resolve)
+        return [*await missing(), *await answering_keys(self.config, self.resolve, self.records.storage)()]
+
     def duties(self) -> list[Coroutine[Any, Any, None]]:
         """Return what goes on for as long as the server runs."""
-        duties: list[Coroutine[Any, Any, None]] = [self.watchers.alerts(self.measure)]
-        if self.retention.older_than_days is not None:
-            retention = ApplyRetention(
+        retention, audit = self.config.retention, self.config.audit
+        duties: list[Coroutine[Any, Any, None]] = [self._log_unmet(), self.watchers.alerts(self.measure)]
+        if retention.older_than_days is not None:
+            clear = ApplyRetention(
                 collect_garbage(self.records),
-                self.retention.older_than_days,
-                self.retention.keep,
+                retention.older_than_days,
+                retention.keep,
                 SystemClock(),
                 operations_log("retention"),
             )
-            duties.append(retention())
-        if self.audit.head_to:
-            duties.append(self._send_heads())
-        return duties
+            duties.append(clear())
+        return [*duties, self._send_heads()] if audit.head_to else duties
+
+    async def _log_unmet(self) -> None:
+        log = operations_log("server")
+        for each in await self.find_unmet():
+            log.warning("setting_unmet", about=each.about, problem=each.text, hint=each.fix)
 
     async def _send_heads(self) -> None:
         chain, root = self.records.storage.chain, self.records.layout.root
-        async with head_sender(chain, root, self.audit, self.watchers.secret) as send:
+        async with head_sender(chain, root, self.config.audit, self.watchers.secret) as send:
             await send.forever(operations_log("audit"))
 
     async def aclose(self) -> None:
@@ -229,44 +249,45 @@ DRAIN_LOOK_S = 0.2
 """How often a process looks whether it is drained."""
 
 _log = logging.getLogger(__name__)
+Duty = Callable[[], Coroutine[Any, Any, None]]
+"""Goes on for as long as a process lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRuns:
+    """The runs of a server: what starts, finds, shows, continues and ends them, and answers what they ask."""
+
+    config: FabricConfig
+    records: Records
+    reader: RunReader
+    catalogue: RunListing
+    approvals: ApprovalRepository
+    dispatch: DispatchRuns
+    start: StartRun
+    """Starts runs for callers, within their limits."""
+    find: FindRun
+    """Finds a run for a caller; what the caller may not see does not exist."""
+    execute_task: ExecuteTask
+    continue_run: ContinueRun
+    cancel_run: CancelRun
+    decide_approval: DecideApproval
+
+    def run_dir(self, run_id: RunId) -> str:
+        return self.records.layout.run_dir(run_id)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFabric:
-    """What a server needs to drive runs and to show them."""
+    """A server: one bundle for each of its rooms, and what it does while it runs."""
 
     config: FabricConfig
-    records: Records
-    execute_task: ExecuteTask
-    continue_run: ContinueRun
-    resume_run: ResumeRun
-    cancel_run: CancelRun
-    decide_approval: DecideApproval
-    models: LazyModels
-    secrets: Secrets
-    tool_servers: "LazyToolServers | None"
-    dispatch: DispatchRuns
-    recover_runs: RecoverRuns
-    retry_stopped_runs: RetryStoppedRuns | None
-    """Takes up runs that a full disk has stopped; None: they are claimed like all others."""
-    wake_answered_runs: WakeAnsweredRuns
-    claim_runs: ClaimRuns | None
-    """Takes up runs without a driver all the time; None: the store is a file, or this is only a door."""
-    watch_pending_work: WatchPendingWork | None
-    """Looks for what there is to do, for all who do it; None: each looks for itself, which costs nothing in a file."""
-    reader: RunReader
-    catalogue: RunListing
-    find: FindRun
-    """Finds a run for a caller; what the caller may not see does not exist."""
-    observers: Observers
-    bus: Bus
-    """Where parts of the server hear what becomes of workflows."""
-    outgoing: OutgoingMessages
-    """Where other systems hear of it."""
-    wake_ups: WakeUps
-    """Hints between servers and workers."""
-    agents: AgentFolder
+    local: LocalFabric
+    """What drives runs; closed with the server."""
+    runs: ServedRuns
+    agents: ServedAgents
+    workflows: ServedWorkflows
     evals: ServedEvals
+    memory: ServedMemory
     fleet: Fleet
     """Machines, and what is done on them."""
     chat: ServedChat
@@ -274,24 +295,29 @@ class ServerFabric:
     """Where people write to it from outside."""
     automation: Automation
     """Starts things by itself."""
-    operations: Operations
-    """What those need who run the server."""
-    identity: Identity
-    """Finds out who is asking, and looks after people and keys."""
-    start_run: StartRun
-    """Starts runs for callers, within their limits."""
-    limits: Limits
-    """Per-caller limits."""
-    repeats: IdempotencyStore
-    """Requests that may come more than once."""
     webhooks: ReceiveDelivery
     """Takes what others send of their own accord."""
-    _local: LocalFabric
-    """What drives runs; closed with the server."""
-    _deltas: tuple[DeltaPokes, ...]
+    operations: Operations
+    identity: Identity
+    """Finds out who is asking, and looks after people and keys."""
+    observers: Observers
+    outgoing: OutgoingMessages
+    """Where other parts of the server, and other systems, hear what becomes of workflows."""
+    wake_ups: WakeUps
+    """Hints between servers and workers."""
+    claim_runs: ClaimRuns | None
+    """Takes up runs without a driver all the time; None: the store is a file, or this is only a door."""
+    recover_runs: RecoverRuns
+    _driving: Sequence[Duty]
+    """What takes up runs."""
+    _deltas: Sequence[DeltaPokes]
     """Who sends answers to other servers while they are written."""
     _leads: bool
     """Whether this server holds the lock of the folder's server; a second one for the same folder does not."""
+
+    @property
+    def records(self) -> Records:
+        return self.local.records
 
     @property
     def settings(self) -> ServerConfig:
@@ -308,88 +334,8 @@ class ServerFabric:
         try:
             return await self.identity.authenticate(credential, is_key=is_key, from_here=from_here)
         except Unauthenticated:
-            self.require_store()
+            self.runs.start.require_store()
             raise
-
-    @property
-    def clock(self) -> Clock:
-        return self.execute_task.clock
-
-    @property
-    def policy_profile(self) -> str:
-        return self.execute_task.policy_profile
-
-    @property
-    def sandbox_level(self) -> str:
-        return self.execute_task.sandbox_level
-
-    def require_store(self) -> None:
-        """Check that what is written now will be found again.
-
-        Raises:
-            StoreUnavailable: the store was deleted or replaced.
-        """
-        self.records.storage.gauge.require_in_place()
-
-    def run_dir(self, run_id: RunId) -> str:
-        return self.records.layout.run_dir(run_id)
-
-    def task(
-        self,
-        prompt: str,
-        *,
-        pack: str | None,
-        model_key: str | None,
-        network_allowed: bool,
-        max_steps: int | None,
-        task_force_mode: str | None,
-        priority: Priority = Priority.INTERACTIVE,
-        encrypted: bool = False,
-    ) -> Task:
-        """Make a task of what a client sent.
-
-        Raises:
-            ConfigError: there is no such model.
-        """
-        task = task_from(
-            self.config,
-            prompt,
-            pack=pack,
-            model_key=model_key,
-            network_allowed=network_allowed,
-            priority=priority,
-            encrypted=encrypted,
-        )
-        if max_steps is not None:
-            task = replace(task, budget=replace(task.budget, max_steps=max_steps))
-        return task if task_force_mode is None else replace(task, task_force_mode=TaskForceMode(task_force_mode))
-
-    @property
-    def stored_settings(self) -> StoredSettings:
-        """The settings that may be changed on the page."""
-        root, acts = self.records.layout.root, self.records.storage.acts
-        return StoredSettings(root, self.config, acts, self.clock, partial(write_private, replace=True))
-
-    @property
-    def find_missing_prerequisites(self) -> FindMissingPrerequisites:
-        """Finds what settings refer to that does not exist."""
-        return missing_prerequisites(self.records.layout.root, self.config, self.secrets.chain.resolve)
-
-    @property
-    def find_answering_keys(self) -> FindAnsweringKeys:
-        """Finds credentials of tool servers with which a run could answer questions."""
-        return answering_keys(self.config, self.secrets.chain.resolve, self.records.storage)
-
-    async def log_missing_prerequisites(self) -> None:
-        """Log what settings refer to that does not exist."""
-        log = operations_log("server")
-        for each in (*await self.find_missing_prerequisites(), *await self.find_answering_keys()):
-            log.warning("setting_unmet", about=each.about, problem=each.text, hint=each.fix)
-
-    async def log_shared_runs(self) -> None:
-        """Log once for a folder that all people see all runs, where no setting decides about it."""
-        if await self.identity.has_people() and is_to_be_said(self.records.layout.root, self.config.identity):
-            operations_log("server").warning("runs_shared", problem=PROBLEM, hint=HINT)
 
     def record_address(self, url: str) -> None:
         """Let commands in this folder find the server."""
@@ -400,49 +346,57 @@ class ServerFabric:
         except FabricError as problem:
             _log.warning("Commands in this folder cannot find the server: %s", problem.message)
 
-    def listen_to_hints(self) -> None:
-        """Take up at once what other servers hint at: a cancellation, an answer, a signal. Needs an event loop."""
+    def drive(self, unfinished: Sequence[RunId] = ()) -> "list[Coroutine[Any, Any, object]]":
+        """Return what takes up runs for as long as this process lives, and ends it when it is drained.
+
+        What other servers hint at is taken up at once: a cancellation, an answer, a signal. Needs an event loop.
+        """
         self.wake_ups.listen(INBOX, lambda _: self.records.storage.look_into_inboxes())
         self.fleet.listen()
         for deltas in self._deltas:
             deltas.listen()
+        return [*(duty() for duty in self._driving), self.outgoing.relay(), self.recover_runs(unfinished)]
 
-    async def left_at_start(self) -> Sequence[RunId]:
-        """Return the runs that an earlier server left; several processes find them by claiming instead."""
-        cluster = self.records.storage.cluster
-        return await self.records.storage.queue.list_unfinished() if cluster is None else ()
+    async def duties(self) -> "list[Coroutine[Any, Any, object]]":
+        """Return what a server with doors does for as long as it lives."""
+        storage = self.records.storage
+        # Several processes find by claiming what an earlier server left.
+        unfinished = await storage.queue.list_unfinished() if storage.cluster is None else ()
+        self.runs.dispatch.expect(unfinished)
+        return [
+            *self.drive(unfinished),
+            *self.automation.duties(),
+            self.evals.jobs.resume_unfinished(),
+            self._log_shared_runs(),
+            self.memory.find_missing_vectors()(),
+            *self.operations.duties(),
+            *self.fleet.duties(),
+            *self.channels.duties(),
+        ]
 
-    def driving(self) -> "list[Coroutine[Any, Any, None]]":
-        """Return what takes up runs for as long as this process lives, and ends it when it is drained."""
-        cluster = self.records.storage.cluster
-        watching = [] if cluster is None else [_end_when_drained(cluster)]
-        if self.watch_pending_work is not None:
-            watching.append(self.watch_pending_work())
-        if not self.dispatch.drives:
-            return watching
-        claiming = [] if self.claim_runs is None else [self.claim_runs()]
-        if self.retry_stopped_runs is not None:
-            claiming.append(self.retry_stopped_runs())
-        return [self.wake_answered_runs(), self.chat.turns(), *claiming, *watching]
+    async def _log_shared_runs(self) -> None:
+        """Log once for a folder that all people see all runs, where no setting decides about it."""
+        if await self.identity.has_people() and is_to_be_said(self.records.layout.root, self.config.identity):
+            operations_log("server").warning("runs_shared", problem=PROBLEM, hint=HINT)
 
     async def stop(self) -> None:
         """Stop every run and evaluation where it stands; the next server goes on with it."""
         self.evals.jobs.stop()
-        await self.dispatch.stop(timeout_s=STOPPING * self.settings.shutdown_timeout_s)
+        await self.runs.dispatch.stop(timeout_s=STOPPING * self.settings.shutdown_timeout_s)
 
     async def aclose(self) -> None:
         if self._leads:
             forget_server(self.records.layout.root)
         self.records.storage.leases.release_server()
         await self.evals.jobs.aclose()
-        await self.limits.aclose()
+        await self.runs.start.limits.aclose()
         await self.chat.aclose()
         await self.operations.aclose()
         await self.automation.aclose()
         await self.outgoing.aclose()
         await self.wake_ups.aclose()
         self.identity.close()
-        await self._local.aclose()
+        await self.local.aclose()
         await self.observers.aclose()
 
 
@@ -529,79 +483,53 @@ def build_server(
         storage.reader,
         storage.gauge.require_in_place,
     )
-    automation = serve_automation(
-        root,
-        config,
-        local,
-        dispatch,
+    note_event, resolve = watchers.alerts.note_event, local.secrets.chain.resolve
+    around = Surroundings(
         bus=outgoing.bus,
         durable=outgoing.durable,
         limits=limits,
-        wake_ups=wake_ups,
-        watch=watch,
         say=SayInSessions(storage, chat.chat.manage, chat.chat.send),
-        alert=watchers.alerts.note_event,
+        alert=note_event,
     )
-    starter = automation.starts_runs
-    resume_unfinished_runs = ResumeUnfinishedRuns(
-        local.resume_run,
-        dispatch,
-        None if starter is None else starter.take_later,
-        lambda run_id: None if retry_stopped_runs is None else retry_stopped_runs.note_stopped(run_id),
-    )
-    retry_stopped_runs = None
-    if storage.cluster is None:  # else it is claimed, by any server
-        retry_stopped_runs = RetryStoppedRuns(storage.gauge, resume_unfinished_runs, SystemClock())
-        dispatch.on_store_lost = retry_stopped_runs.note_stopped
+    automation = serve_automation(root, config, local, dispatch, wake_ups, watch, around)
     webhooks = build_webhooks(root, config, local, start_run, begin=automation.watch.begin, tell=outgoing.tell)
     keep_bus_letters(automation, outgoing.durable)
-    return ServerFabric(
+    takes_up = _take_up(local, config, dispatch, chat, automation, watch, wake_ups, role)
+    runs = ServedRuns(
         config=config,
         records=local.records,
-        execute_task=local.execute_task,
-        continue_run=local.continue_run,
-        resume_run=local.resume_run,
-        cancel_run=local.cancel_run,
-        decide_approval=local.decide_approval,
-        models=local.models,
-        secrets=local.secrets,
-        tool_servers=local.tool_servers,
-        dispatch=dispatch,
-        recover_runs=RecoverRuns(storage.mirrors, resume_unfinished_runs, storage.catalogue),
-        retry_stopped_runs=retry_stopped_runs,
-        wake_answered_runs=WakeAnsweredRuns(
-            storage.queue,
-            dispatch,
-            resume_unfinished_runs,
-            storage.clock,
-            watched_pause(wake_ups, INBOX, ANSWERS, watch),
-        ),
-        claim_runs=_claiming(local, dispatch, config, watched_pause(wake_ups, CLAIM, RUNS, watch))
-        if role is not Role.DOOR
-        else None,
-        watch_pending_work=watch,
         reader=storage.reader,
         catalogue=storage.catalogue,
+        approvals=local.records.approvals,
+        dispatch=dispatch,
+        start=start_run,
         find=FindRun(storage.catalogue, storage.acts, SystemClock()),
+        execute_task=local.execute_task,
+        continue_run=local.continue_run,
+        cancel_run=local.cancel_run,
+        decide_approval=local.decide_approval,
+    )
+    return ServerFabric(
+        config=config,
+        local=local,
+        runs=runs,
+        agents=ServedAgents(open_agents(root, config)),
+        workflows=ServedWorkflows(open_workflows(root, config)),
+        memory=ServedMemory(local, config, open_workflows(root, config), dispatch),
+        evals=serve_evals(local, config, dispatch, limits),
+        fleet=open_fleet(local.records.layout.root, local, config, wake_ups, watch, note_event),
+        chat=chat,
+        channels=serve_channels(config, local, chat.chat, outgoing.bus, note_event, watch),
+        automation=automation,
+        webhooks=webhooks,
+        operations=Operations(config, local.records, resolve, watchers, dispatch),
+        identity=open_identity(root, config.identity, storage, resolve, shared=bool(config.store.url)),
         observers=observers,
-        bus=outgoing.bus,
         outgoing=outgoing,
         wake_ups=wake_ups,
-        agents=open_agents(root, config),
-        evals=serve_evals(local, config, dispatch, limits),
-        fleet=open_fleet(local.records.layout.root, local, config, wake_ups, watch, watchers.alerts.note_event),
-        chat=chat,
-        channels=serve_channels(config, local, chat.chat, outgoing.bus, watchers.alerts.note_event, watch),
-        automation=automation,
-        operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
-        identity=open_identity(
-            root, config.identity, storage, local.secrets.chain.resolve, shared=bool(config.store.url)
-        ),
-        start_run=start_run,
-        limits=limits,
-        repeats=storage.idempotency,
-        webhooks=webhooks,
-        _local=local,
+        claim_runs=takes_up.claim_runs,
+        recover_runs=takes_up.recover_runs,
+        _driving=takes_up.duties if watch is None else [watch, *takes_up.duties],
         _deltas=deltas,
         _leads=leads,
     )
@@ -614,14 +542,49 @@ async def _end_when_drained(cluster: Cluster) -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
-def _claiming(local: LocalFabric, dispatch: DispatchRuns, config: FabricConfig, pause: HintedPause) -> ClaimRuns | None:
-    """Return what takes up runs, where several processes share the store."""
-    storage = local.records.storage
+class _TakesUp(NamedTuple):
+    """What takes up runs that no process drives."""
+
+    duties: Sequence[Duty]
+    claim_runs: ClaimRuns | None
+    recover_runs: RecoverRuns
+
+
+def _take_up(
+    local: LocalFabric,
+    config: FabricConfig,
+    dispatch: DispatchRuns,
+    chat: ServedChat,
+    automation: Automation,
+    watch: WatchPendingWork | None,
+    wake_ups: WakeUps,
+    role: Role,
+) -> _TakesUp:
+    storage, starter = local.records.storage, automation.starts_runs
     cluster = storage.cluster
-    if cluster is None:
-        return None
+    resume = ResumeUnfinishedRuns(local.resume_run, dispatch, None if starter is None else starter.take_later)
+    claim_runs, duties = None, list[Duty]()
+    if cluster is not None:
+        duties.append(partial(_end_when_drained, cluster))
+    if dispatch.drives:
+        pause = watched_pause(wake_ups, INBOX, ANSWERS, watch)
+        duties += [WakeAnsweredRuns(storage.queue, dispatch, resume, storage.clock, pause), chat.turns]
+    if cluster is not None and role is not Role.DOOR:
+        claim_runs = _claiming(local, cluster, dispatch, config, watched_pause(wake_ups, CLAIM, RUNS, watch))
+        duties.append(claim_runs)
+    if cluster is None:  # else a run that a full disk has stopped is claimed like all others, by any server
+        retry = RetryStoppedRuns(storage.gauge, resume, SystemClock())
+        dispatch.on_store_lost = retry.note_stopped
+        duties.append(retry)
+    return _TakesUp(duties, claim_runs, RecoverRuns(storage.mirrors, resume, storage.catalogue))
+
+
+def _claiming(
+    local: LocalFabric, cluster: Cluster, dispatch: DispatchRuns, config: FabricConfig, pause: HintedPause
+) -> ClaimRuns:
+    """Return what takes up runs, where several processes share the store."""
     claim_runs = ClaimRuns(
-        storage.queue,
+        local.records.storage.queue,
         dispatch,
         local.resume_run,
         SystemClock(),

@@ -29,6 +29,7 @@ __all__ = [
     "is_called_by_run",
     "local_token",
     "node_program_hash",
+    "offer_stored",
     "read_local_token",
     "require_made_here",
     "require_ours",
@@ -98,3 +99,12 @@ def node_program_hash() -> str:
     from agent_fabric.infrastructure.fleet.node_archive import node_archive  # noqa: PLC0415 - few sign
 
     return node_archive().sha256
+
+
+def offer_stored(kind: str, database: str, prefix: str) -> "list[tuple[str, str]]":
+    """Return what a shell offers of runs, approvals, evaluations, users or keys: names, with what each is about."""
+    from agent_fabric.infrastructure.persistence.runs import completion_rows as rows  # noqa: PLC0415 - only shells ask
+
+    reads = {"runs": rows.newest_runs, "approvals": rows.pending_approvals, "users": rows.users}
+    reads["evals"] = rows.newest_evals
+    return reads.get(kind, rows.live_keys)(database, prefix)

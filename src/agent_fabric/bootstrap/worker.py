@@ -40,19 +40,16 @@ class Worker:
 
         With `once`, also stop when there is nothing to drive.
         """
-        tasks: list[asyncio.Task[None]] = []
+        tasks: list[asyncio.Task[object]] = []
         try:
             on_joined(self.cluster.worker_id)
             if once:
-                while await self.claim_runs.look() or self.fabric.dispatch.running:
+                while await self.claim_runs.look() or self.fabric.runs.dispatch.running:
                     if stop.is_set():
                         break
                     await asyncio.sleep(LOOK_S)
                 return
-            self.fabric.listen_to_hints()
-            tasks += [asyncio.create_task(duty) for duty in self.fabric.driving()]
-            tasks.append(asyncio.create_task(self.fabric.outgoing.relay()))
-            tasks.append(asyncio.create_task(self.fabric.recover_runs(())))
+            tasks += [asyncio.create_task(duty) for duty in self.fabric.drive()]
             while not stop.is_set() and not self.cluster.drains:  # noqa: ASYNC110 - a thread learns of the second
                 await asyncio.sleep(LOOK_S)
         finally:
@@ -137,7 +134,7 @@ async def serve_drill(root: Path, loaded: Loaded, on_started: Callable[[str, Run
         workflow = sound(check_definition(Path("takeover-drill.yaml"), _WORKFLOW))
         task = open_workflows(root, loaded.config).task(workflow, {}, priority=Priority.BATCH)
         task = replace(task, pool=loaded.config.cluster.pools[0])
-        drive = await fabric.dispatch(partial(fabric.execute_task.create, task))
+        drive = await fabric.runs.dispatch(partial(fabric.local.execute_task.create, task))
         assert not isinstance(drive, RunResult), "a new run has no result yet"
         on_started(worker.cluster.worker_id, drive.run_id)
         await asyncio.shield(drive.outcome)

@@ -1,23 +1,17 @@
 """Joins what workflows need: where their files are, who does their steps, and what starts them."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
-from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.application.ports.workflows import SoundWorkflow, WorkflowFile
-from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.application.workflows.child_runs import ChildRuns
-from agent_fabric.application.workflows.fork_workflow import ForkWorkflow
-from agent_fabric.application.workflows.perform_step import PerformStep
-from agent_fabric.application.workflows.signal_workflow import SignalWorkflow
-from agent_fabric.application.workflows.step_tasks import StepTasks
+from agent_fabric.application.ports.workflows import FoundAgent, SoundWorkflow, WorkflowFile
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.agents.check import KnownToAgents
+from agent_fabric.domain.agents.definition import AgentDefinition
 from agent_fabric.domain.errors import ConfigError, InvalidInputs
 from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
 from agent_fabric.domain.workflows.checks.output_types import AgentShape, KnownNames
@@ -25,16 +19,57 @@ from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.packs.plugins import installed_actions
 from agent_fabric.infrastructure.packs.registry import servers_of_all
+from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.workflows.definition_files import DefinitionFolder, check_definition, read_definition
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what only reads definitions needs no engine
+    from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
+    from agent_fabric.application.ports.runs import RunRepository
+    from agent_fabric.application.workflows.fork_workflow import ForkWorkflow
+    from agent_fabric.application.workflows.perform_step import PerformStep
+    from agent_fabric.application.workflows.signal_workflow import SignalWorkflow
+    from agent_fabric.application.workflows.step_tasks import StepTasks
     from agent_fabric.bootstrap.local import LocalFabric
     from agent_fabric.bootstrap.records import Records
+
+T = TypeVar("T")
 
 
 def open_agents(root: Path, config: FabricConfig) -> AgentFolder:
     """Return the agents that can be used with a fabric folder."""
     return AgentFolder(definition_folders(root, config.agents.definitions), known_to_agents(config))
+
+
+class ServedAgents:
+    """The agents of a server. Files are looked at with every question, so that a change counts at once."""
+
+    def __init__(self, files: AgentFolder) -> None:
+        self.folders = files.folders
+        self._files = files
+
+    async def list(self) -> Sequence[FoundAgent]:
+        """Return all files, also those that are wrong."""
+        return await on_own_thread(self._files.all)
+
+    async def find(self, name: str) -> FoundAgent:
+        """Return the file of an agent, also if it is wrong.
+
+        Raises:
+            DefinitionNotFound: there is none.
+        """
+        return await on_own_thread(lambda: self._files.find(name))
+
+    async def get(self, name: str) -> AgentDefinition:
+        """Return an agent that can be used.
+
+        Raises:
+            DefinitionNotFound, AgentInvalid: there is none.
+        """
+        return await on_own_thread(lambda: self._files.get(name))
+
+    async def check_text(self, path: Path, text: str) -> FoundAgent:
+        """Check what would stand in a file."""
+        return await on_own_thread(lambda: self._files.check_text(path, text))
 
 
 def definition_folders(root: Path, configured: Sequence[str]) -> list[Path]:
@@ -103,8 +138,10 @@ class Workflows:
         return self.tasks.of_workflow(workflow, {**kept, **new}, replace(like, workflow=None))
 
     @property
-    def tasks(self) -> StepTasks:
+    def tasks(self) -> "StepTasks":
         """Makes tasks of workflows and of their steps."""
+        from agent_fabric.application.workflows.step_tasks import StepTasks  # noqa: PLC0415 - see above
+
         return StepTasks(self, self.agents)
 
     def task(
@@ -124,6 +161,8 @@ class Workflows:
             InvalidInputs: the inputs do not fit.
             ConfigError: there is no such model, or the workflow is not to be started by hand.
         """
+        from agent_fabric.application.runs.new_task import task_from  # noqa: PLC0415 - see above
+
         require_by_hand(workflow.definition)
         like = task_from(
             self.config,
@@ -135,6 +174,19 @@ class Workflows:
             encrypted=encrypted,
         )
         return self.tasks.of_workflow(workflow, inputs, like)
+
+
+class ServedWorkflows:
+    """The workflows of a server, looked at on a thread, and by one at a time: they remember what they have read."""
+
+    def __init__(self, workflows: Workflows) -> None:
+        self._workflows = workflows
+        self._lock = asyncio.Lock()
+
+    async def ask(self, question: Callable[[Workflows], T]) -> T:
+        """Return what the workflows answer."""
+        async with self._lock:
+            return await asyncio.to_thread(question, self._workflows)
 
 
 def open_workflows(root: Path, config: FabricConfig) -> Workflows:
@@ -184,22 +236,29 @@ def sound(found: WorkflowFile) -> SoundWorkflow:
 
 def fork_workflow(
     records: "Records", current: Workflows | None = None, more: MoreInputs = lambda _: {}
-) -> ForkWorkflow:
+) -> "ForkWorkflow":
     """Return the use case that begins a workflow anew with what it has done already.
 
     With `current`, the files count as they are now, and not what the earlier run was given; `more` are inputs that
     they have since.
     """
+    from agent_fabric.application.workflows.fork_workflow import ForkWorkflow  # noqa: PLC0415 - see above
+
     return ForkWorkflow(records.runs, records.layout, None if current is None else partial(current.renew, more=more))
 
 
-def signal_workflow(records: "Records") -> SignalWorkflow:
+def signal_workflow(records: "Records") -> "SignalWorkflow":
     """Return the use case that tells workflows what has happened."""
+    from agent_fabric.application.workflows.signal_workflow import SignalWorkflow  # noqa: PLC0415 - see above
+
     return SignalWorkflow(records.runs)
 
 
-def performing_steps(fabric: "LocalFabric", config: FabricConfig, runs: RunRepository) -> PerformStep:
+def performing_steps(fabric: "LocalFabric", config: FabricConfig, runs: "RunRepository") -> "PerformStep":
     """Return what carries out steps."""
+    from agent_fabric.application.workflows.child_runs import ChildRuns  # noqa: PLC0415 - see above
+    from agent_fabric.application.workflows.perform_step import PerformStep  # noqa: PLC0415 - see above
+
     perform = fabric.execute_task.drive.perform
     workflows = open_workflows(fabric.records.layout.root, config)
     return PerformStep(
@@ -217,6 +276,8 @@ def performing_steps(fabric: "LocalFabric", config: FabricConfig, runs: RunRepos
     )
 
 
-def missing_prerequisites(root: Path, config: FabricConfig, resolve: Resolve) -> FindMissingPrerequisites:
+def missing_prerequisites(root: Path, config: FabricConfig, resolve: Resolve) -> "FindMissingPrerequisites":
     """Return the use case that finds what settings refer to that does not exist."""
+    from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites  # noqa: PLC0415 - see above
+
     return FindMissingPrerequisites(config.webhooks, config.alerts, resolve, lambda: open_workflows(root, config))

@@ -8,28 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
-from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
-from agent_fabric.domain.models.messages import Message, ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.models.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.policy.outside_plan import Outside
 from agent_fabric.domain.runs.effects import Effects, Outcome
 from agent_fabric.domain.runs.knowledge import Knowledge
-from agent_fabric.domain.runs.task import (
-    AgentBrief,
-    Budget,
-    FrozenWorkflow,
-    Parent,
-    Priority,
-    Profile,
-    Quoted,
-    Task,
-    TaskForceMode,
-)
+from agent_fabric.domain.runs.task import AskedTask, Profile, Task, TaskForceMode
 from agent_fabric.domain.tools.findings import ProofKind, Source, TestCount
 from agent_fabric.domain.tools.specs import ToolSpec, Trust
 from agent_fabric.domain.workflows.events import (
@@ -44,88 +33,43 @@ from agent_fabric.domain.workflows.events import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunCreated:
+class RunCreated(AskedTask):
     """A task became a run."""
 
     kind: ClassVar = "run_created"
 
-    prompt: str
     specialist_id: SpecialistId | None
-    model_key: str
+    """The first of the packs that were named."""
     network_allowed: bool
     profile: Profile
-    budget: Budget
     workspace: str
     """Where the files live. A driver that cannot open it does not take the run."""
     sandbox: str
     """Level of the box at the start."""
     policy_version: str
+    policy_profile: str = ""
     fabric_version: str
-    specialist_ids: tuple[SpecialistId, ...] = ()
-    """The packs that were named; the first is `specialist_id` too."""
-    task_force_mode: TaskForceMode = TaskForceMode.SEQUENTIAL
-    priority: Priority = Priority.INTERACTIVE
     signals: tuple[str, ...] = ()
     """Signs that the task itself holds someone else's instructions. Recorded, never a defence."""
-    workflow: FrozenWorkflow | None = None
-    """The steps to take, if it is a workflow."""
-    parent: Parent | None = None
-    """The step of another run that this one works for."""
-    agent: AgentBrief | None = None
-    """The agent that does it, as it was when the run began; what becomes of its file later does not matter."""
-    requested_by: str = ""
-    """Who asked for it over the network; empty: the owner of the folder."""
-    user_scopes: tuple[str, ...] = ()
-    """What they may do; empty: it is not limited."""
     owner: str = ""
     """Whose run it is: `local`, or such as `user:ada`; logs before 0.6 have only `requested_by`."""
     visibility: Visibility = Visibility.TEAM
     """Who else sees it."""
-    started_by: str = ""
-    """The run that asked for it, through a tool or a command; empty: no run did."""
-    encrypted: bool = False
-    """Whether nothing of the run is kept in the clear."""
     project: bool = True
     """Whether its workspace was there before, with its owner's files. Logs before 0.6 do not say."""
     untrusted: tuple[str, ...] = ()
     """Where untrusted text that it begins with came from."""
-    conversation: str = ""
-    """The conversation that it belongs to, as its client calls it."""
-    quotes: Quoted | None = None
-    """What the prompt quotes of earlier answers; None: nothing."""
-    continues: RunId | None = None
-    """The run that it follows up, whose workspace it works in."""
-    policy_profile: str = ""
-    outside_allowed: bool = True
-    """Whether a command that a person agrees to may run outside the box."""
-    trial_of: str = ""
-    """The evaluation that it is a trial of; empty: none."""
-    session: str = ""
-    """The session that it is a turn of; empty: none."""
-    history: tuple[Message, ...] = ()
-    """What was said in the session before, and done."""
-    pool: str = ""
-    """The workers that may drive it, where several share a store; empty: those of the default pool."""
-    node: str = ""
-    """The machine of the fleet that it is about; empty, as in older logs: none was chosen."""
-    on_doubt: OnDoubt = OnDoubt.ASK
-    """What becomes of a call that a crash has cut off and that only a person can judge."""
 
     @property
     def task(self) -> Task:
         """What was asked for."""
-        return Task(
-            **{name: getattr(self, name) for name in TASK_FIELDS},
-            specialist_ids=self.specialist_ids or (() if self.specialist_id is None else (self.specialist_id,)),
-            owner=self.owner or self.requested_by or LOCAL_OWNER,
-        )
+        asked = {name: getattr(self, name) for name in TASK_FIELDS}
+        asked["specialist_ids"] = self.specialist_ids or (() if self.specialist_id is None else (self.specialist_id,))
+        return Task(**asked, owner=self.owner or self.requested_by or LOCAL_OWNER)
 
 
-_DERIVED: Final = frozenset({"specialist_ids", "owner", "workspace", "project"})
-TASK_FIELDS: Final = tuple(
-    each.name for each in fields(Task) if each.name in RunCreated.__dataclass_fields__ and each.name not in _DERIVED
-)
-"""The fields of a task that stand in the first event as they are; a test holds that both have the same types."""
+TASK_FIELDS: Final = (*(each.name for each in fields(AskedTask)), "network_allowed", "profile", "visibility")
+"""The fields of a task that stand in the first event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.runs import CANCEL, CHILD, HeldLog, InboxRow, NewRun
 from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated
-from agent_fabric.domain.identity.ownership import OwnedRun, Visibility
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.policy.calls import ProposedCall
@@ -107,13 +106,6 @@ class MemoryRuns:
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
         return self._log(run_id)[after + 1 :]
-
-    def ownership(self, run_id: RunId) -> OwnedRun:
-        """Return whose run it is."""
-        body = next((event.body for event in self.logs.get(run_id, ())), None)
-        if isinstance(body, RunCreated):
-            return OwnedRun(run_id, body.owner, body.visibility)
-        return OwnedRun(run_id, "", Visibility.TEAM)
 
     def _log(self, run_id: RunId) -> list[Event]:
         if run_id not in self.logs:
@@ -244,9 +236,6 @@ class MemoryWorkspaces:
 
     async def copy(self, workspace: str, run_id: RunId) -> None:
         """Nothing to copy."""
-
-    def run_dir(self, run_id: RunId) -> str:
-        return f"/memory/{run_id}"
 
     def usable(self, workspace: str) -> bool:
         return workspace not in self.missing

@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
-from agent_fabric.application.memory.forget_document import ForgottenDocument
-from agent_fabric.application.memory.import_facts import Imported
-from agent_fabric.application.memory.review_fact import Forgotten, WhyFact
-from agent_fabric.application.ports.memory import FoundFact, FoundPassage, MemoryAnswer, MemoryUse
+from agent_fabric.application.ports.memory import (
+    Forgotten,
+    ForgottenDocument,
+    FoundFact,
+    FoundPassage,
+    Imported,
+    MemoryAnswer,
+    MemoryUse,
+    WhyFact,
+)
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from agent_fabric.application.observability.check_health import HealthFinding
 from agent_fabric.application.ports.vitals import StoreStatus
+from agent_fabric.application.ports.webhooks import Received
+from agent_fabric.domain.observability.findings import HealthFinding
 from agent_fabric.wire.shape import Listing, Shape
 
 
@@ -75,21 +76,15 @@ class Diagnosis(NamedTuple):
     findings: Sequence[HealthFinding]
 
 
-class Accepted(NamedTuple):
-    """A delivery to a webhook has been taken."""
-
-    delivery: str
-    """What it is called here; the same when it is delivered again."""
-    run_id: str | None
-    """The run of the workflow that it started; null if it starts none."""
-    repeated: bool
-    """Whether it had been delivered before; then nothing followed from it this time."""
-
-
 HEALTH = Shape(Health)
 READINESS = Shape(Readiness)
 ALERTS = Listing("alerts", Shape(AlertStatus, name="AlertStanding"), name="AlertList", about="All rules.")
 STORE = Shape(StoreStatus, name="StoreStanding")
 BACKUP = Shape(BackupMade)
 DIAGNOSIS = Shape(Diagnosis, parts=[Shape(HealthFinding, name="DiagnosisLine")])
-ACCEPTED = Shape(Accepted)
+ACCEPTED = Shape(
+    Received,
+    "delivery=delivery_id run_id repeated=is_repeated",
+    name="Accepted",
+    about="A delivery to a webhook has been taken.",
+)

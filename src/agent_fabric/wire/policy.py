@@ -1,28 +1,12 @@
 """Rules, and what they say about calls."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
+from agent_fabric.application.policy.check_command import CheckedCommand
 from agent_fabric.application.policy.simulate_policy import DecisionChange, Simulation
 from agent_fabric.domain.policy.engine import Judgement, RulePolicy
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.wire.shape import Shape
-
-
-class CheckedCommand(NamedTuple):
-    """What would become of a command line."""
-
-    decided: Ruling
-    policy_version: str
-    level: str
-    parts: Sequence[Judgement]
-    outside: bool = False
-    """Whether it runs outside the box once a person has agreed."""
-    outside_refusal: str = ""
-    """Why it cannot run outside the box, although it needs to: then it is refused without a question."""
-
 
 RULING = Shape(Ruling, "verdict rule subject reason", name="RulingShown")
 CHECKED_COMMAND = Shape(

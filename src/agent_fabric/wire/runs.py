@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent_fabric.application.ports.embeddings import FoundRun
-from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.application.ports.runs import FoundRun, RunRecord
 from agent_fabric.application.runs.verify_run import Verification
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFile, RunFileList

@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.runs.status import RunStatus
 
 T = TypeVar("T")
 Json = Mapping[str, Any]

@@ -12,6 +12,7 @@ import pytest
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
 from e2e.cli.test_cli import Ended, Fabric, configuration
 from e2e.fabric_process import configure
+from new_stores import MIGRATED
 
 RUNS = 12
 READERS = 2
@@ -62,7 +63,7 @@ async def test_twelve_runs_and_their_readers_share_a_folder_that_none_of_them_ha
     async with ScriptedModel(SCRIPT) as model:
         folder = tmp_path / "project"
         folder.mkdir()
-        fabric = Fabric(folder, tmp_path / "home", configuration(model.base_url))
+        fabric = Fabric(folder, tmp_path / "home", configuration(model.base_url), MIGRATED)
         ended = asyncio.Event()
         looks: list[Ended] = []
 

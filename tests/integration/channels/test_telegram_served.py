@@ -107,7 +107,7 @@ async def test_a_file_comes_in_an_answer_grows_and_a_file_goes_out(tmp_path: Pat
         assert "to_be.txt" in request
         assert "no orders" in request
         [run] = (await server.client.get("/runs")).json()["runs"]
-        created = (await server.fabric.reader.page(run["run_id"], after=-1, limit=1))[0].body
+        created = (await server.fabric.runs.reader.page(run["run_id"], after=-1, limit=1))[0].body
         assert isinstance(created, RunCreated)
         assert created.quotes is not None
         assert created.quotes.untrusted == created.quotes.private == ("files sent on telegram",)

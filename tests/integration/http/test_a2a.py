@@ -244,7 +244,7 @@ async def test_messages_of_one_context_are_a_conversation_also_after_a_restart(t
         secret_id = secret.json()["_meta"]["run_id"]
         quoting = await task_for(client, said("and then", context_id=secret_id))
         assert "|   hush" in prompts_of(server)[-1]
-        assert (await look_at(server.fabric, RunId(quoting.id))).task.encrypted
+        assert (await look_at(server.fabric.runs, RunId(quoting.id))).task.encrypted
 
 
 async def test_a_task_that_waits_for_a_person_is_answered_by_a_message(tmp_path: Path) -> None:

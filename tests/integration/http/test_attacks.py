@@ -103,7 +103,7 @@ async def test_a_stream_ends_when_the_key_that_opened_it_is_revoked(tmp_path: Pa
             await keys.revoke(key.key.id, by=OWNER)
             received = b"".join([piece async for piece in answer.aiter_bytes()])
         assert b"_run_" not in received, "it did not wait for the run"
-        assert server.fabric.dispatch.find(run_id) is not None, "which goes on"
+        assert server.fabric.runs.dispatch.find(run_id) is not None, "which goes on"
 
 
 @pytest.mark.proves("A33-123")

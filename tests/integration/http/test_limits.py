@@ -77,7 +77,7 @@ async def test_only_so_many_runs_are_under_way_and_the_end_of_one_makes_room(tmp
         await server.settled(again.run_id)
         await server.settled(streams[1].run_id)
         async with asyncio.timeout(PATIENCE_S):
-            limits = server.fabric.limits
+            limits = server.fabric.runs.start.limits
             assert limits.runs is not None
             while limits.runs.under_way(f"local:{await local_name(server)}"):
                 await asyncio.sleep(0.01)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from agent_fabric.application.memory.embed_uploads import EmbedUploads
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import FactRefused, MemoryNotFound, MissingExtra, StoreUnavailable
 from agent_fabric.domain.identity.principals import RUN_HEADER, Scope
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
 from agent_fabric.infrastructure.models.embeddings.vectors import pack_vector
-from agent_fabric.interfaces.http.models.vector_runs import VectorRuns
 from agent_fabric.testing.scripted_model import Answer, Say
 from integration.http.served import Served, bearer, served
 from integration.http.test_sessions import answered, new_session, say
@@ -236,7 +236,7 @@ async def test_vectors_of_an_upload_that_no_run_knows_of_are_made_by_the_next_se
         raise StoreUnavailable("as if the server were killed here")
 
     with monkeypatch.context() as until_then:
-        until_then.setattr(VectorRuns, "ensure", killed)
+        until_then.setattr(EmbedUploads, "__call__", killed)
         async with served(tmp_path) as server:
             added = await server.client.post("/api/v1/documents", json={"source": "0.md", "text": HANDBOOK})
             assert added.status_code == 503

@@ -39,7 +39,7 @@ async def owning(tmp_path: Path, model: str, **options: Any) -> AsyncIterator[tu
         "managed_llama": {"command": list(PROGRAM), "model": model, **options},
     }
     async with served(tmp_path, also=also) as server:
-        managed = server.fabric.models.stack.managed
+        managed = server.fabric.local.models.stack.managed
         assert managed is not None
         yield server, managed
 

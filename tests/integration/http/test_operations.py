@@ -255,7 +255,7 @@ async def test_an_alert_reaches_bus_list_and_a_signed_webhook_that_was_busy_at_f
         failing = Script(turns=(Status(400, times=99),))
         async with served(tmp_path, failing, also={"alerts": [alert]}) as server:
             heard: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
-            server.fabric.bus.subscribe("agent33.alert.*", lambda *told: heard.put_nowait(told))
+            server.fabric.outgoing.bus.subscribe("agent33.alert.*", lambda *told: heard.put_nowait(told))
             run_id = await done(server)
             async with asyncio.timeout(PATIENCE_S):
                 subject, message = await heard.get()

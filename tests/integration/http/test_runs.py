@@ -182,7 +182,7 @@ async def test_a_bug_of_ours_is_a_problem_without_a_traceback(tmp_path: Path, ca
         await server.client.post("/run", json=task())
         # A store whose table has gone is no error that we can explain, and stands for all of them.
         store_of(server.fabric.records).read_now(lambda connection: connection.execute("DROP TABLE drivers"))
-        object.__setattr__(server.fabric, "catalogue", None)
+        object.__setattr__(server.fabric.runs, "catalogue", None)
         refused = problem_of(await server.client.get("/runs"), 500, "internal_error")
     assert "Traceback" not in json.dumps(refused)
     assert "NoneType" not in json.dumps(refused)
@@ -428,7 +428,7 @@ async def test_a_run_that_waits_to_be_taken_up_is_listed_and_counted_as_what_it_
         for status, expected in (("running", False), ("interrupted", True)):
             listed = (await server.client.get("/runs", params={"status": status})).json()["runs"]
             assert (left in [run["run_id"] for run in listed]) is expected
-        server.fabric.dispatch.expect([RunId(left)])
+        server.fabric.runs.dispatch.expect([RunId(left)])
         for status, expected in (("running", True), ("interrupted", False)):
             listed = (await server.client.get("/runs", params={"status": status})).json()["runs"]
             assert (left in [run["run_id"] for run in listed]) is expected

@@ -57,7 +57,7 @@ async def test_keys_rotate_while_the_server_runs(tmp_path: Path, monkeypatch: py
         await client.put("/api/v1/secrets/TOKEN", json={"value": SECRET})
         first = (await client.post("/api/v1/secrets/rotate")).json()
         second = (await client.post("/api/v1/secrets/rotate")).json()
-        value = await server.fabric.secrets.chain.resolve("file:TOKEN")
+        value = await server.fabric.local.secrets.chain.resolve("file:TOKEN")
     assert (first["new_key"], first["secrets"], second["secrets"]) == (True, 1, 1)
     assert first["generation"] != second["generation"]
     assert value == SECRET

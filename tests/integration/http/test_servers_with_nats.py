@@ -75,7 +75,7 @@ async def test_an_event_or_a_cancellation_at_another_server_is_known_at_once(tmp
             took = []
             for _ in range(3):
                 stream = await one.start()
-                await until(partial(one.fabric.dispatch.__contains__, RunId(stream.run_id)), "a driver")
+                await until(partial(one.fabric.runs.dispatch.__contains__, RunId(stream.run_id)), "a driver")
                 begin = time.time()
                 assert (await other.client.post(f"/runs/{stream.run_id}/cancel")).status_code == 200
                 told = [data_of(frame) for frame in await stream.frames()]

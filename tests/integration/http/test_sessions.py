@@ -8,6 +8,7 @@ import pytest
 
 from agent_fabric.domain.ids import SessionId
 from agent_fabric.testing.scripted_model import Answer, Call, Hang, Say
+from chat_projection import rebuild_messages
 from integration.http.served import PATIENCE_S, Served, served
 
 BASE = "/api/v1/sessions"
@@ -159,7 +160,7 @@ async def test_what_is_said_is_encrypted_found_forked_exported_and_deleted(tmp_p
         assert b"axolotl" not in on_disk
         assert b"hrysanthemum" not in on_disk
         messages = await messages_of(server, session)
-        assert await server.fabric.chat.chat.messages.rebuild(SessionId(session)) == 4
+        assert await rebuild_messages(server.fabric.chat.chat.messages, SessionId(session)) == 4
         assert await messages_of(server, session) == messages
         forked = (await server.client.post(f"{BASE}/{session}/fork", json={"message_id": second["message_id"]})).json()
         assert forked["draft"] == "and about the Zürich axolotl"

@@ -64,7 +64,9 @@ async def test_a_delivery_starts_its_workflow_once_and_is_told_on_the_bus(
 ) -> None:
     async with served(tmp_path, also=configured(tmp_path, monkeypatch)) as server:
         told: list[tuple[str, Mapping[str, Any]]] = []
-        server.fabric.bus.subscribe("agent33.webhook.*", lambda subject, message: told.append((subject, message)))
+        server.fabric.outgoing.bus.subscribe(
+            "agent33.webhook.*", lambda subject, message: told.append((subject, message))
+        )
         body = b'{"ref": "refs/heads/main"}'
         first = await deliver(server, "code", body, signed(body, **{"X-GitHub-Event": "push"}))
         assert first.status_code == 202, first.text
@@ -181,7 +183,7 @@ async def test_forms_are_understood_and_what_is_nothing_is_refused_with_a_reason
 ) -> None:
     async with served(tmp_path, also=configured(tmp_path, monkeypatch)) as server:
         told: list[Mapping[str, Any]] = []
-        server.fabric.bus.subscribe("agent33.webhook.plain", lambda _, message: told.append(message))
+        server.fabric.outgoing.bus.subscribe("agent33.webhook.plain", lambda _, message: told.append(message))
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         for fields in ({"command": "/deploy", "text": ""}, {"payload": '{"ref": "x"}'}):
             body = urlencode(fields).encode()

@@ -113,8 +113,8 @@ async def test_for_every_route_with_an_id_a_private_run_of_another_does_not_exis
             shown = told(there, members.run_id, members.approval_id)
             assert shown == told(nowhere, NOBODY, NOTHING), (method, path)
             assert MARK not in there.text
-        events = members.server.fabric.reader
-        newest = await events.newest((await members.server.fabric.catalogue.locate(members.run_id)).run_id)
+        events = members.server.fabric.runs.reader
+        newest = await events.newest((await members.server.fabric.runs.catalogue.locate(members.run_id)).run_id)
         assert newest.body.kind == "run_waiting", "nothing has happened to it"
 
 

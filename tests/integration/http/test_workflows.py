@@ -266,7 +266,7 @@ async def test_the_status_of_a_run_and_its_results_belong_together_while_it_ends
             await server.client.post(f"{BASE}/runs/{run_id}/signal", json={"name": "deployed", "data": {"version": 1}})
             await until_settled(server, run_id)
 
-        fabric = replace(server.fabric, reader=EndsMeanwhile(server.fabric.reader, end))
-        standing = await look_at(fabric, RunId(run_id))
+        runs = replace(server.fabric.runs, reader=EndsMeanwhile(server.fabric.runs.reader, end))
+        standing = await look_at(runs, RunId(run_id))
         assert standing.status is standing.state.status is RunStatus.COMPLETED
-        assert (await look_at(fabric, RunId(run_id))).result.status is RunStatus.COMPLETED
+        assert (await look_at(runs, RunId(run_id))).result.status is RunStatus.COMPLETED

@@ -6,8 +6,8 @@ import sys
 from dataclasses import replace
 
 from agent_fabric.domain.models.messages import Message, Role
+from agent_fabric.infrastructure.models.model_http import HttpSession
 from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
-from agent_fabric.infrastructure.models.openai_compatible import HttpSession
 from agent_fabric.testing.workbench import SETTINGS
 
 

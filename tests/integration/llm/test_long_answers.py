@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import product
 
-import aiohttp
 import pytest
 
 from agent_fabric.application.ports.llm import ChatClient
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role
 from agent_fabric.domain.tools.specs import FINISH_TASK
 from agent_fabric.infrastructure.models.answer_reader import BYTES_PER_CHAR, LINES_AT_ONCE, ROOM
-from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress
+from agent_fabric.infrastructure.models.model_http import HttpSession, ModelHttp, ServerAddress
 from agent_fabric.infrastructure.models.ollama.backend import OllamaChatClient
 from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleClient
 from agent_fabric.infrastructure.packs.base import make_tool_def
@@ -43,7 +42,7 @@ async def ask(
     model: LongAnswers, wire: str, task: str, pieces: list[str] | None = None, most: int | None = MOST
 ) -> LLMResponse:
     settings = replace(SETTINGS, base_url=f"http://127.0.0.1:{model.port}/v1", max_answer_chars=most)
-    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(60), HttpSession() as session:
         return await client(session, wire, settings).chat(
             [Message(Role.SYSTEM, "You work."), Message(Role.USER, task)],
             "long",
@@ -55,7 +54,7 @@ async def ask(
         )
 
 
-def client(session: aiohttp.ClientSession, wire: str, settings: ModelSettings) -> ChatClient:
+def client(session: HttpSession, wire: str, settings: ModelSettings) -> ChatClient:
     http = ModelHttp(session, ServerAddress.of(settings))
     if wire == "ollama":
         return OllamaChatClient(http, settings)

@@ -15,7 +15,7 @@ from agent_fabric.domain.runs.task import Priority
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.models.chooser import MANAGED_URL
 from agent_fabric.infrastructure.models.managed import ManagedBackend
-from agent_fabric.infrastructure.models.openai_compatible import HttpSession
+from agent_fabric.infrastructure.models.model_http import HttpSession
 from agent_fabric.infrastructure.models.queue import Queues
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
 from agent_fabric.infrastructure.models.stack import BackendClients

@@ -21,9 +21,8 @@ from agent_fabric.domain.events import ContextTruncated
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, Usage
 from agent_fabric.domain.runs.task import Priority, RunStatus
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
-from agent_fabric.infrastructure.models.model_http import ServerAddress
+from agent_fabric.infrastructure.models.model_http import HttpSession, ServerAddress
 from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
-from agent_fabric.infrastructure.models.openai_compatible import HttpSession
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.testing.fakes import OneModel
 from agent_fabric.testing.scripted_answers import Answer, Call, Cut, Finish, Hang, Raw, Reset, Say, Slow, Status

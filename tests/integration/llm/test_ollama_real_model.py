@@ -12,8 +12,8 @@ import pytest
 
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolDialect
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
+from agent_fabric.infrastructure.models.model_http import HttpSession
 from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
-from agent_fabric.infrastructure.models.openai_compatible import HttpSession
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers, ServerSpec
 from agent_fabric.testing.workbench import SETTINGS
 from standins.ollama_standin import OllamaStandIn, StandInModel

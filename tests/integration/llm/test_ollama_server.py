@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-import aiohttp
 import pytest
 
 from agent_fabric.domain.errors import ModelAnswerUnusable, ModelError, ModelRefused, ModelUnreachable
 from agent_fabric.domain.models.found_models import select_model
-from agent_fabric.infrastructure.models.model_http import ServerAddress
+from agent_fabric.infrastructure.models.model_http import HttpSession, ServerAddress
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer, native_root
 from agent_fabric.testing.scripted_answers import Answer, Hang, Raw, Reset, Status
 from standins.ollama_standin import OllamaStandIn, StandInModel
@@ -22,12 +21,12 @@ EMBEDDER = StandInModel(
 
 
 @pytest.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as opened:
+async def session() -> AsyncIterator[HttpSession]:
+    async with HttpSession() as opened:
         yield opened
 
 
-def server(session: aiohttp.ClientSession, base_url: str) -> OllamaServer:
+def server(session: HttpSession, base_url: str) -> OllamaServer:
     return OllamaServer(session, ServerAddress(base_url=base_url))
 
 
@@ -38,7 +37,7 @@ def test_native_routes_are_beside_v1() -> None:
 
 
 @pytest.mark.proves("AF-078", "AF-079", "AF-080", "AF-083")
-async def test_smallest_model_that_calls_tools_is_found_among_all_there_are(session: aiohttp.ClientSession) -> None:
+async def test_smallest_model_that_calls_tools_is_found_among_all_there_are(session: HttpSession) -> None:
     async with OllamaStandIn(models=[LARGE, TALKER, EMBEDDER, SMALL]) as ollama:
         there = server(session, ollama.base_url)
         cards = await there.cards()
@@ -50,7 +49,7 @@ async def test_smallest_model_that_calls_tools_is_found_among_all_there_are(sess
     assert cards[0].parameters_b == 8.0
 
 
-async def test_each_model_is_looked_up_once_for_as_long_as_it_stays_the_same(session: aiohttp.ClientSession) -> None:
+async def test_each_model_is_looked_up_once_for_as_long_as_it_stays_the_same(session: HttpSession) -> None:
     async with OllamaStandIn(models=[SMALL, LARGE]) as ollama:
         there = server(session, ollama.base_url)
         await there.cards()
@@ -61,7 +60,7 @@ async def test_each_model_is_looked_up_once_for_as_long_as_it_stays_the_same(ses
         assert len(ollama.asked("/api/show")) == 3
 
 
-async def test_window_of_a_loaded_model_is_the_one_it_really_has(session: aiohttp.ClientSession) -> None:
+async def test_window_of_a_loaded_model_is_the_one_it_really_has(session: HttpSession) -> None:
     async with OllamaStandIn(models=[SMALL]) as ollama:
         there = server(session, ollama.base_url)
         card = await there.card("qwen2.5:1.5b")
@@ -75,7 +74,7 @@ async def test_window_of_a_loaded_model_is_the_one_it_really_has(session: aiohtt
         assert await there.card("not-here") is None
 
 
-async def test_one_broken_model_does_not_hide_the_others(session: aiohttp.ClientSession) -> None:
+async def test_one_broken_model_does_not_hide_the_others(session: HttpSession) -> None:
     async with OllamaStandIn(models=[SMALL, LARGE]) as ollama:
         ollama.faults["/api/show"] = Status(500)
         ollama.faults["/api/ps"] = Raw("nonsense")
@@ -83,13 +82,13 @@ async def test_one_broken_model_does_not_hide_the_others(session: aiohttp.Client
     assert [(card.name, card.calls_tools) for card in cards] == [(SMALL.name, True), (LARGE.name, True)]
 
 
-async def test_hundred_models_are_looked_up_a_few_at_a_time(session: aiohttp.ClientSession) -> None:
+async def test_hundred_models_are_looked_up_a_few_at_a_time(session: HttpSession) -> None:
     models = [StandInModel(name=f"m{number}:latest") for number in range(100)]
     async with OllamaStandIn(models=models) as ollama, asyncio.timeout(20):
         assert len(await server(session, ollama.base_url).cards()) == 100
 
 
-async def test_models_that_are_not_told_about_in_time_are_known_by_their_names(session: aiohttp.ClientSession) -> None:
+async def test_models_that_are_not_told_about_in_time_are_known_by_their_names(session: HttpSession) -> None:
     models = [StandInModel(name=f"qwen2.5:{number}b", parameter_size=f"{number}B") for number in range(1, 41)]
     async with OllamaStandIn(models=models) as ollama, asyncio.timeout(60):
         ollama.faults["/api/show"] = Hang()
@@ -101,7 +100,7 @@ async def test_models_that_are_not_told_about_in_time_are_known_by_their_names(s
 
 
 async def test_version_and_reach_tell_ollama_from_others_and_from_nobody(
-    session: aiohttp.ClientSession, unused_tcp_port: int
+    session: HttpSession, unused_tcp_port: int
 ) -> None:
     async with OllamaStandIn() as ollama:
         there = server(session, ollama.base_url)
@@ -115,14 +114,14 @@ async def test_version_and_reach_tell_ollama_from_others_and_from_nobody(
 
 
 @pytest.mark.parametrize("fault", [Status(500), Status(401), Raw("<html>"), Raw("[]"), Raw("{}"), Reset()])
-async def test_list_that_cannot_be_had_is_a_clear_error(session: aiohttp.ClientSession, fault: Answer) -> None:
+async def test_list_that_cannot_be_had_is_a_clear_error(session: HttpSession, fault: Answer) -> None:
     async with OllamaStandIn() as ollama:
         ollama.faults["/api/tags"] = fault
         with pytest.raises(ModelError):
             await server(session, ollama.base_url).cards()
 
 
-async def test_pull_tells_how_far_it_is(session: aiohttp.ClientSession) -> None:
+async def test_pull_tells_how_far_it_is(session: HttpSession) -> None:
     told: list[str] = []
     async with OllamaStandIn(models=[], pullable=[SMALL]) as ollama:
         there = server(session, ollama.base_url)
@@ -134,7 +133,7 @@ async def test_pull_tells_how_far_it_is(session: aiohttp.ClientSession) -> None:
 
 
 async def test_model_that_nobody_knows_is_a_clear_error_although_the_stream_began_well(
-    session: aiohttp.ClientSession,
+    session: HttpSession,
 ) -> None:
     async with OllamaStandIn() as ollama:
         with pytest.raises(ModelRefused, match="file does not exist") as caught:
@@ -143,14 +142,14 @@ async def test_model_that_nobody_knows_is_a_clear_error_although_the_stream_bega
 
 
 @pytest.mark.parametrize("body", ['{"status":"pulling manifest"}\n', "", '{"status":"pulling manifest"}\n{"sta'])
-async def test_pull_that_breaks_off_is_no_success(session: aiohttp.ClientSession, body: str) -> None:
+async def test_pull_that_breaks_off_is_no_success(session: HttpSession, body: str) -> None:
     async with OllamaStandIn() as ollama:
         ollama.faults["/api/pull"] = Raw(body, content_type="application/x-ndjson")
         with pytest.raises(ModelAnswerUnusable):
             await server(session, ollama.base_url).pull("m", lambda _: None)
 
 
-async def test_cancelled_pull_hangs_up(session: aiohttp.ClientSession) -> None:
+async def test_cancelled_pull_hangs_up(session: HttpSession) -> None:
     async with OllamaStandIn() as ollama:
         ollama.faults["/api/pull"] = Hang()
         with pytest.raises(TimeoutError):

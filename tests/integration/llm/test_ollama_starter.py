@@ -11,12 +11,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from agent_fabric.domain.errors import ModelError
 from agent_fabric.domain.models.messages import Message, ModelSettings, Role
-from agent_fabric.infrastructure.models.model_http import ServerAddress
+from agent_fabric.infrastructure.models.model_http import HttpSession, ServerAddress
 from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer
 from agent_fabric.infrastructure.models.ollama.starter import OllamaStarter, log_folder
@@ -65,13 +64,13 @@ def machine(tmp_path: Path, unused_tcp_port: int) -> Iterator[Machine]:
 
 
 @pytest.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as opened:
+async def session() -> AsyncIterator[HttpSession]:
+    async with HttpSession() as opened:
         yield opened
 
 
 @pytest.fixture
-def server(machine: Machine, session: aiohttp.ClientSession) -> OllamaServer:
+def server(machine: Machine, session: HttpSession) -> OllamaServer:
     return OllamaServer(session, ServerAddress(base_url=machine.base_url))
 
 
@@ -92,10 +91,10 @@ async def test_server_that_is_down_is_started_and_answers_and_listens_where_we_a
 
 @pytest.mark.proves("AF-081", "AF-175")
 async def test_run_starts_the_server_and_gets_its_answer_and_starts_it_again_when_it_died(
-    machine: Machine, session: aiohttp.ClientSession
+    machine: Machine, session: HttpSession
 ) -> None:
     command = machine.command(*SERVE)
-    backend = OllamaBackend(lambda: session, ensure=True, start_cmd=command, auto_pull=False, environ=machine.environ)
+    backend = OllamaBackend(session, ensure=True, start_cmd=command, auto_pull=False, environ=machine.environ)
 
     async def ask() -> str:
         client = await backend.ready(machine.settings(), machine.told.append)
@@ -158,7 +157,7 @@ async def test_command_that_leaves_the_server_to_a_service_is_waited_for(
     assert outcome.running
 
 
-async def test_server_on_another_machine_is_never_started(machine: Machine, session: aiohttp.ClientSession) -> None:
+async def test_server_on_another_machine_is_never_started(machine: Machine, session: HttpSession) -> None:
     elsewhere = OllamaServer(session, ServerAddress(base_url="http://192.0.2.1:11434/v1"))
     outcome = await machine.starter(*machine.command(*SERVE)).start(elsewhere, machine.told.append)
     assert not outcome.running

@@ -5,13 +5,12 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from agent_fabric.config.schema.models import ManagedLlamaConfig
 from agent_fabric.config.variable_names import CREDENTIALS, OURS
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.infrastructure.models.model_http import ServerAddress
+from agent_fabric.infrastructure.models.model_http import HttpSession, ServerAddress
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer
 from agent_fabric.infrastructure.models.ollama.starter import OllamaStarter
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
@@ -47,7 +46,7 @@ def told(tmp_path: Path) -> Told:
 
 
 async def test_ollama_sees_no_secret_of_ours(told: Told, unused_tcp_port: int) -> None:
-    async with aiohttp.ClientSession() as session:
+    async with HttpSession() as session:
         server = OllamaServer(session, ServerAddress(base_url=f"http://127.0.0.1:{unused_tcp_port}/v1"))
         starter = OllamaStarter((sys.executable, "-c", told.program), environ=told.environ, wait_s=20)
         assert not (await starter.start(server, lambda _: None)).running

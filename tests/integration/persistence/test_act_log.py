@@ -14,9 +14,8 @@ from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.domain.identity.accounts import UserChange
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.infrastructure.audit.audit_head_file import AuditHeadFile
-from agent_fabric.infrastructure.persistence.audit.act_log import SqlActLog
 from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
-from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter, SqlActLog
 from agent_fabric.infrastructure.persistence.identity.accounts import SqlApiKeyRepository, SqlUserRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from contract.identity_contract import ADA, BOB

@@ -29,6 +29,8 @@ from contract.run_repository_contract import CREATED, RUN, completed, log, workf
 from integration.persistence.five_steps import answers_of, looking_pack
 
 KEY = AuditKey.of(b"k" * 32)
+CLOSE_UP = "UPDATE audit_chain SET position = position - 1 WHERE position > 3"
+"""Leaves no gap where an entry was removed."""
 
 
 class Folder:
@@ -88,6 +90,7 @@ async def test_an_untouched_record_holds(folder: Folder) -> None:
         ("DELETE FROM runs WHERE number = 3", "is missing, and no removal is recorded"),
         ("UPDATE audit_chain SET events = 1 WHERE position = 2", "entry 2 of the chain is not what was recorded"),
         ("DELETE FROM audit_chain WHERE position = 3", "entry 3 of the chain is missing"),
+        (f"DELETE FROM audit_chain WHERE position = 3; {CLOSE_UP}", "entry 3 of the chain is not what was recorded"),
         ("DELETE FROM audit_chain WHERE position > 4", "the chain was cut behind entry 4"),
     ],
 )

@@ -21,8 +21,8 @@ import pytest
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, FabricError, RunHeld, StoreFull, StoreUnavailable
 from agent_fabric.infrastructure.backup.archive import Manifest
+from agent_fabric.infrastructure.backup.folder_backups import restore_backup
 from agent_fabric.infrastructure.backup.make import make_backup
-from agent_fabric.infrastructure.backup.restore import restore_backup
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect
 from agent_fabric.infrastructure.persistence.observability.snapshot import check_copy, copy_store
 from agent_fabric.infrastructure.persistence.observability.store_gauge import SqliteStoreGauge
@@ -378,7 +378,7 @@ WORKING = """
 import sys
 from pathlib import Path
 from agent_fabric.infrastructure.backup.make import make_backup
-from agent_fabric.infrastructure.backup.restore import restore_backup
+from agent_fabric.infrastructure.backup.folder_backups import restore_backup
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
@@ -438,7 +438,7 @@ import resource, sys
 from pathlib import Path
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.infrastructure.backup.make import make_backup
-from agent_fabric.infrastructure.backup.restore import restore_backup
+from agent_fabric.infrastructure.backup.folder_backups import restore_backup
 from agent_fabric.domain.audit.key import AuditKey
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks

@@ -22,7 +22,7 @@ from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, RunHeld, RunNotFound, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.persistence.postgres.folder_copy import BUILT_ANEW, OF_DATABASE
+from agent_fabric.infrastructure.persistence.postgres.upkeep import BUILT_ANEW, OF_DATABASE
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.storage import open_storage, open_upkeep
 from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
@@ -218,10 +218,10 @@ import os, signal, sys
 from pathlib import Path
 from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.domain.audit.key import AuditKey
-from agent_fabric.infrastructure.persistence.postgres import folder_copy
+from agent_fabric.infrastructure.persistence.postgres import upkeep
 from agent_fabric.infrastructure.persistence.storage import open_upkeep
 
-folder_copy.ROWS_TOLD = 1
+upkeep.ROWS_TOLD = 1
 left = int(sys.argv[3])
 KEY = AuditKey.of(b"k" * 32)
 
@@ -253,7 +253,7 @@ import resource, sys
 from pathlib import Path
 from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.infrastructure.persistence.storage import open_upkeep
-import agent_fabric.infrastructure.persistence.postgres.folder_copy
+import agent_fabric.infrastructure.persistence.postgres.upkeep
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 done = open_upkeep(StoreAddress(sys.argv[2])).copy_from(Path(sys.argv[1]), damaged=True, tell=lambda _: None)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, done.events)

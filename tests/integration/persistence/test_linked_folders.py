@@ -18,6 +18,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile
 from agent_fabric.infrastructure.clock import RandomIds
 from agent_fabric.infrastructure.runs.changes.watched_runs import WatchedRuns
+from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog
 from contract.run_repository_contract import completed, log
 
 MARKER = "MARKER-behind-the-link"
@@ -152,7 +153,7 @@ async def open_file(records: Records, place: Place, run_id: RunId) -> object:
 
 
 async def export(records: Records, place: Place, run_id: RunId) -> object:
-    return records.runlog.export(run_id, await records.runs.read(run_id))
+    return JsonlRunLog(records.layout).export(run_id, await records.runs.read(run_id))
 
 
 async def verify(records: Records, place: Place, run_id: RunId) -> object:

@@ -18,6 +18,8 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
+from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
+from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog, RunIndex
 from agent_fabric.wire.event_lines import line_of
 from contract.run_repository_contract import CREATED, NEXT, OTHER, RUN, completed, log, run_created
 from integration.persistence.opened_store import store_of
@@ -54,12 +56,19 @@ async def require_whole(records: Records, run_id: RunId = RUN) -> None:
     assert lines(runlog(records, run_id)) == expected
 
 
+async def flush(records: Records) -> None:
+    """Write what the mirrors hold back."""
+    runs = records.storage.mirrors
+    assert isinstance(runs, SqlRunRepository)
+    await runs.flush()
+
+
 async def leave_dead(records: Records, run_id: RunId = RUN, *events: Event) -> None:
     """Leave a run as kill -9 does: the row in `drivers` stays, the kernel frees the lock."""
     runlog(records, run_id)
     held = await records.runs.create(run_id, CREATED)
     await held.append([*NEXT, *events])
-    await records.storage.mirrors.flush()
+    await flush(records)
     number = await store_of(records).read(
         lambda connection: connection.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).get
     )
@@ -156,8 +165,8 @@ async def test_an_export_writes_everything_anew(records: Records) -> None:
     runlog(records).write_bytes(b"rubbish")
     records.layout.run_index.unlink()
     events = await records.runs.read(RUN)
-    assert records.runlog.export(RUN, events) == runlog(records)
-    records.run_index.export([(RUN, events)])
+    assert JsonlRunLog(records.layout).export(RUN, events) == runlog(records)
+    RunIndex(records.layout).export([(RUN, events)])
     await require_whole(records)
     assert [line["run_id"] for line in lines(records.layout.run_index)] == [RUN]
 
@@ -165,7 +174,7 @@ async def test_an_export_writes_everything_anew(records: Records) -> None:
 async def test_a_log_file_that_could_not_be_written_for_a_while_is_whole_after_release(records: Records) -> None:
     path = runlog(records)
     held = await records.runs.create(RUN, CREATED)
-    await records.storage.mirrors.flush()
+    await flush(records)
     path.rename(path.with_suffix(".away"))
     path.mkdir()  # stands for a full disk
     await held.append(NEXT)
@@ -194,7 +203,7 @@ async def test_the_index_is_the_same_whether_followed_or_exported(
     await held.append(log(end, first=2))
     await held.release()
     followed = lines(records.layout.run_index)
-    records.run_index.export([(RUN, await records.runs.read(RUN))])
+    RunIndex(records.layout).export([(RUN, await records.runs.read(RUN))])
     assert lines(records.layout.run_index) == followed
 
 

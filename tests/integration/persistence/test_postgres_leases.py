@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.cluster import Introduction
-from agent_fabric.application.ports.runs import Before
+from agent_fabric.application.ports.leases import Before
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack, RunHeld, StoreUnavailable
 from agent_fabric.domain.events import RunInterrupted
 from agent_fabric.domain.ids import RunId
@@ -145,6 +145,25 @@ async def test_an_old_epoch_is_fenced_even_if_its_process_does_not_know_yet(pair
     assert len(await other.runs.read(RUN)) == 1
     await taken.append(MORE)
     await taken.release()
+
+
+@pytest.mark.proves("SC-5")
+async def test_old_epochs_of_several_runs_that_are_committed_together_are_fenced(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    names = [RunId(f"run-{number}") for number in range(4)]
+    held = [await one.runs.create(each, CREATED) for each in names]
+    one.store.membership._watch = lambda: None
+    one.store.membership._renew_once = lambda *_: None
+
+    def lapse(connection: SqlConnection) -> None:
+        connection.execute("UPDATE workers SET lease_until = 0 WHERE id = ?", (one.store.membership.worker_id,))
+
+    await one.store.write(lapse)
+    for each in names:
+        await other.runs.take(each)
+    ended = await asyncio.gather(*(each.append(MORE) for each in held), return_exceptions=True)
+    assert all(isinstance(each, DriverConflict) for each in ended), ended
+    assert [len(await other.runs.read(each)) for each in names] == [1] * len(names)
 
 
 async def test_many_who_want_a_free_run_get_it_once(pair: tuple[Any, Any]) -> None:

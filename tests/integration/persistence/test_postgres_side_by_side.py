@@ -35,7 +35,8 @@ from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, WRITERS_LOCK
 from agent_fabric.infrastructure.persistence.runs.event_rows import add_run
 from agent_fabric.infrastructure.persistence.runs.index_batches import settled_position
-from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun, OneStatement
+from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun
+from agent_fabric.infrastructure.persistence.sql import OneStatement
 from contract.fleet_contract import COMMAND, PLAN
 from contract.run_repository_contract import CREATED, OTHER, RUN, completed, log, run_created
 from integration.persistence.postgres_storage import open_tables

@@ -21,12 +21,12 @@ from agent_fabric.config.loader import read_config
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import DocumentId
-from agent_fabric.domain.policy.ways import Judged, Marks, WayIn, WayOut
 from agent_fabric.domain.runs.task import Quoted, RunStatus, Task
 from integration.policy import all_tools
 from integration.policy.machines import Machines
 from integration.policy.obedient import disguises, do, order
 from integration.policy.place import READ_NOTES, Place, place
+from ways_tables import Judged, Marks, WayIn, WayOut
 
 ISSUE = do("mcp__tracker__issue", number=42)
 

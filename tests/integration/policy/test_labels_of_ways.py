@@ -21,7 +21,6 @@ from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.labels import NO_BOX, Flow
 from agent_fabric.domain.policy.verdicts import Verdict
-from agent_fabric.domain.policy.ways import Judged, Marks, WayIn, WayOut, way_out_of
 from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.labelling import labels_handed_on, note_tools
 from agent_fabric.domain.runs.state import RunState
@@ -41,6 +40,7 @@ from integration.policy.place import READ_NOTES
 from integration.policy.test_every_way import Scene, Stage, document, machine, other_run, page, stage, tool_server
 from unit.application.channels.test_files import PHOTO
 from unit.application.channels.world import GROUP, World
+from ways_tables import Judged, Marks, WayIn, WayOut, way_out_of
 
 Labels = tuple[bool, bool]
 """Whether a run is exposed, and whether it is private."""

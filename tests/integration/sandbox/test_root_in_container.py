@@ -13,8 +13,7 @@ import pytest
 
 from agent_fabric.infrastructure.sandbox import idmapped
 from agent_fabric.infrastructure.sandbox.dropping import DEFAULT_UID
-from agent_fabric.infrastructure.sandbox.landlock_root import CLOSED
-from agent_fabric.infrastructure.sandbox.landlock_rules import landlock_version
+from agent_fabric.infrastructure.sandbox.landlock_rules import CLOSED, landlock_version
 from integration.sandbox.as_user import CONTAINED_ROOT, run_python
 from services import need, need_program
 

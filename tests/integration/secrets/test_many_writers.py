@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.infrastructure.secrets.encrypted_file import EncryptedFile
-from agent_fabric.infrastructure.secrets.folder_secrets import stored_secrets
+from agent_fabric.infrastructure.secrets.folder_secrets import EncryptedFile, stored_secrets
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
 
 WRITER = """

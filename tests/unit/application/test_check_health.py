@@ -5,19 +5,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agent_fabric.application.models.list_models import MeantModel, ModelAvailability, ModelList
-from agent_fabric.application.observability.check_health import (
-    CheckHealth,
-    Egress,
-    HealthFinding,
-    Level,
-    Need,
-    SandboxStatus,
-    can_run,
-)
+from agent_fabric.application.observability.check_health import CheckHealth, Egress, Need, SandboxStatus, can_run
 from agent_fabric.application.ports.machine import MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, LoadedModel, OllamaFound, Shelf, Stored
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
+from agent_fabric.domain.observability.findings import HealthFinding, Level
 
 GB = 10**9
 FACTS = MachineFacts(

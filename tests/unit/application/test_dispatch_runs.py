@@ -11,7 +11,7 @@ import pytest
 from agent_fabric.application.ports.runs import HeldRun
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
-from agent_fabric.application.runs.resume_unfinished_runs import ResumeUnfinishedRuns
+from agent_fabric.application.runs.take_up_runs import ResumeUnfinishedRuns
 from agent_fabric.domain.errors import RunHeld, RunUndrivable, ServerBusy, ServerStopping, StoreUnavailable
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage

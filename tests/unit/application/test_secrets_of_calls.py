@@ -164,7 +164,7 @@ async def test_what_is_too_short_to_hide_is_not_used() -> None:
 async def test_only_what_the_workflow_names_is_given() -> None:
     steps = Steps()
     await steps.call({"x": "${secret:OTHER} ${secret:TOKEN}"})
-    await steps.call({"x": "${secret:TOKEN}"}, site=replace(SITE, secrets=frozenset()))
+    await steps.call({"x": "${secret:TOKEN}"}, site=SITE._replace(secrets=frozenset()))
     assert [args["x"] for args, _ in steps.got] == [f"${{secret:OTHER}} {TOKEN}", "${secret:TOKEN}"]
 
 

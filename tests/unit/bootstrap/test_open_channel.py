@@ -10,8 +10,8 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.packs import plugins
 from agent_fabric.infrastructure.packs.plugins import open_channel
-from agent_fabric.testing.channels import ScriptedChannel
 from agent_fabric.testing.fakes import FrozenClock
+from scripted_channel import ScriptedChannel
 
 
 def pigeons(

@@ -7,7 +7,7 @@ import pytest
 
 from agent_fabric.bootstrap.records import running_server
 from agent_fabric.infrastructure.persistence.runs.run_locks import SERVER, RunLocks
-from agent_fabric.infrastructure.runs.log.server_address import forget_server, record_server
+from agent_fabric.infrastructure.runs.log.layout import forget_server, record_server
 
 URL = "http://127.0.0.1:8787"
 

@@ -22,8 +22,7 @@ LATER = (
 
 
 def test_a_run_is_recorded_before_what_it_may_need_later_is_loaded() -> None:
-    script = (
-        f"import sys, agent_fabric.interfaces.cli.runs.run; print([name for name in {LATER} if name in sys.modules])"
-    )
+    script = "import sys, agent_fabric.interfaces.cli.runs.run_task; "
+    script += f"print([name for name in {LATER} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"

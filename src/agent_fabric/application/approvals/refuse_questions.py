@@ -1,7 +1,5 @@
 """Answers what a run would ask where no one can be asked."""
 
-from dataclasses import replace
-
 from agent_fabric.application.ports.runs import Prepared
 from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
@@ -21,4 +19,4 @@ def refuse_questions(prepared: Prepared) -> Prepared:
             bodies.append(
                 ApprovalDecided(approval_id=body.approval_id, decision=Decision.EXPIRED, by=NOBODY, via=UNATTENDED)
             )
-    return replace(prepared, bodies=bodies)
+    return prepared._replace(bodies=bodies)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from agent_fabric.application.attempts import attempt
 from agent_fabric.application.automation.watch_sensors import ArmedSensor, WatchSensors
 from agent_fabric.application.ports.automation import AutomationStore, ReadCron, ScheduleQuery, Sensor
 from agent_fabric.application.ports.bus import DurableBus
@@ -57,12 +58,7 @@ class ArmTriggers:
     async def __call__(self) -> None:
         """Arm until cancelled; a file that is changed counts within seconds."""
         while True:
-            try:
-                await self.arm()
-            except FabricError as problem:
-                _log.warning("Triggers were not armed: %s", problem.message)
-            except Exception:  # noqa: BLE001 - a file that cannot be handled must not disarm all others
-                _log.exception("Triggers were not armed")
+            await attempt(self.arm(), "Triggers were not armed")
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def arm(self) -> None:

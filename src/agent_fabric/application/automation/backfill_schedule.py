@@ -1,7 +1,7 @@
 """Makes up for the instants of a period, one after another."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -84,20 +84,9 @@ class BackfillSchedule:
         if len(wanted) > UNASKED and not confirmed:
             raise InvalidInputs(f"This would start {len(wanted)} runs", hint="Look with --dry-run; confirm with --yes.")
         about = f"{_AT_ONCE}{at_once}" if at_once > 1 else ""
-        firings = [
-            Firing(
-                trigger=schedule.name,
-                due_at=instant,
-                until_at=instant,
-                status=FiringStatus.QUEUED,
-                reason=Reason.BACKFILL,
-                fired_at=now,
-                server=by.name,
-                about=about,
-                revision=schedule.revision,
-            )
-            for instant in wanted
-        ]
+        status, reason = FiringStatus.QUEUED, Reason.BACKFILL
+        queued = (Firing.of(schedule, each, status, reason, at=now, server=by.name) for each in wanted)
+        firings = [replace(each, about=about) for each in queued]
         for first in range(0, len(firings), IN_ONE_WRITE):
             await self.store.backlog.add(firings[first : first + IN_ONE_WRITE])
         self.queued()

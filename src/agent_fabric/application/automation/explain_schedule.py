@@ -11,7 +11,7 @@ from agent_fabric.application.ports.automation import FiringHistory, FiringOverv
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.automation.firing import FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import Rule, zone_of
-from agent_fabric.domain.automation.timing import WallTimes, due_between, names_hours, place
+from agent_fabric.domain.automation.timing import WallTimes, due_between, names_hours, next_after, place
 from agent_fabric.domain.automation.why import SAME_S, Explain, Explanation, History, Verdict, asked_time
 from agent_fabric.domain.errors import InvalidInputs, ScheduleNotFound
 from agent_fabric.domain.ids import RunId
@@ -20,6 +20,7 @@ _IN_THE_WAY = frozenset({Reason.OVERLAP.value, Reason.QUEUE_FULL.value, FiringSt
 """Reasons that are about a run under way."""
 MAX_SHOWN = 20_000
 """Instants of one simulation."""
+YEAR_S = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,18 @@ class ExplainSchedule:
             return found
         return found.waiting_for(open_now, now=now)
 
+    def upcoming(self, rule: Rule, start: float, count: int) -> "Sequence[PlannedFiring]":
+        """Return the next instants of a rule, and what is odd about each.
+
+        Raises:
+            ConfigError: the rule cannot be read.
+        """
+        return _planned_firings(rule, self.read_cron, islice(rule.timing(self.read_cron).after(start), count))
+
+    def simulate(self, rule: Rule, start: float | None, until: float | None) -> "Sequence[PlannedFiring]":
+        """Return when a rule is due, from now on if no start is given; see the function `simulate`."""
+        return simulate(rule, self.read_cron, self.clock.now() if start is None else start, until)
+
 
 class PlannedFiring(NamedTuple):
     """An instant at which something will be due."""
@@ -75,22 +88,17 @@ class PlannedFiring(NamedTuple):
     """What is odd about it; empty: nothing."""
 
 
-def simulate(rule: Rule, read_cron: ReadCron, start: float, end: float) -> Sequence[PlannedFiring]:
+def simulate(rule: Rule, read_cron: ReadCron, start: float, until: float | None) -> Sequence[PlannedFiring]:
     """Return when a rule is due in a period, at most 20,000 instants, and what is odd about each.
 
-    Raises:
-        ConfigError: the rule cannot be read.
-    """
-    return _planned_firings(rule, read_cron, islice(due_between(rule.timing(read_cron), start, end), MAX_SHOWN))
-
-
-def upcoming(rule: Rule, read_cron: ReadCron, start: float, count: int) -> Sequence[PlannedFiring]:
-    """Return the next instants of a rule, and what is odd about each.
+    Without an end it is a year, or up to the next instant if that is later.
 
     Raises:
         ConfigError: the rule cannot be read.
     """
-    return _planned_firings(rule, read_cron, islice(rule.timing(read_cron).after(start), count))
+    timing = rule.timing(read_cron)
+    end = max(start + YEAR_S, next_after(timing, start) or 0.0) if until is None else until
+    return _planned_firings(rule, read_cron, islice(due_between(timing, start, end), MAX_SHOWN))
 
 
 def _planned_firings(rule: Rule, read_cron: ReadCron, instants: Iterable[float]) -> list[PlannedFiring]:

@@ -301,17 +301,7 @@ class FireSchedules:
     def _firing(
         self, schedule: Schedule, due: float, status: FiringStatus, reason: Reason, now: float, *, about: str = ""
     ) -> Firing:
-        return Firing(
-            trigger=schedule.name,
-            due_at=due,
-            until_at=due,
-            status=status,
-            reason=reason,
-            fired_at=now,
-            server=self.server,
-            about=about,
-            revision=schedule.revision,
-        )
+        return replace(Firing.of(schedule, due, status, reason, at=now, server=self.server), about=about)
 
     def _missed_firing(self, schedule: Schedule, missed: Missed, now: float) -> Firing:
         firing = self._firing(schedule, missed.first, FiringStatus.SKIPPED, missed.reason, now)

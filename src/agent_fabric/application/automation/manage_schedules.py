@@ -142,17 +142,9 @@ class ManageSchedules:
         created = None if chats else self.first_event(run_id, await self.make_task(schedule))
         if chats and self.say is not None:
             await self.say(schedule, run_id)
-        fired = Firing(
-            trigger=schedule.name,
-            due_at=due,
-            until_at=due,
-            status=FiringStatus.FIRED,
-            reason=Reason.MANUAL if due_at is None else Reason.BACKFILL,
-            fired_at=now,
-            run_id=run_id,
-            server=by.name,
-            revision=schedule.revision,
-        )
+        reason = Reason.MANUAL if due_at is None else Reason.BACKFILL
+        fired = Firing.of(schedule, due, FiringStatus.FIRED, reason, at=now, server=by.name)
+        fired = replace(fired, run_id=run_id)
         if await self.store.queue.record(NewFiring(firing=fired, created=created)) and created is not None:
             self.begin([run_id])
         return run_id

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
+from agent_fabric.application.automation.watch_sensors import TaskFor
 from agent_fabric.application.ports.automation import DeadLetter, FirstEvent, LetterKind
 from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Limiter, Rate
-from agent_fabric.application.ports.webhooks import Delivery, DeliveryStore, NewDelivery, WebhookReceiver
+from agent_fabric.application.ports.webhooks import Delivery, DeliveryStore, NewDelivery, Received, WebhookReceiver
 from agent_fabric.application.runs.start_run import Commit
 from agent_fabric.domain.automation.webhooks import (
     Scheme,
@@ -37,7 +38,6 @@ from agent_fabric.domain.errors import (
 )
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import Task
 from agent_fabric.domain.secrets.references import defuse
 from agent_fabric.domain.secrets.strength import weakness
 from agent_fabric.domain.tools.json_schema import too_deep
@@ -49,8 +49,6 @@ _NO_SOURCE = Signing(scheme=Scheme.GITHUB)
 _NEVER = (ConfigError, DefinitionNotFound, InvalidDefinition, InvalidInputs, RecruitError)
 """Why a workflow cannot be started, however often it is tried."""
 
-TaskFor = Callable[[str, str, Mapping[str, Any]], Awaitable[Task]]
-"""Returns the task of a workflow for a source, with those of the offered inputs that it takes; raises FabricError."""
 Start = Callable[[str, Sequence[RunId], Commit], Awaitable[bool]]
 """Commits a delivery of a source, if its runs may be started now, and has them driven; False: it had come before."""
 
@@ -71,19 +69,6 @@ class DeliverySource:
     events: frozenset[str] = frozenset()
     """The events that start it; empty: all."""
     rate: Rate | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
-    """What became of a delivery."""
-
-    delivery_id: str
-    run_id: RunId | None = None
-    """The run that it started."""
-    is_repeated: bool = False
-    """Whether it has come before; then nothing followed from it this time."""
-    answer: Mapping[str, Any] | None = None
-    """What the sender wants to hear, if it is something special."""
 
 
 @dataclass(frozen=True, slots=True)

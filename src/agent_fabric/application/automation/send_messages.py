@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from agent_fabric.application.attempts import attempt
 from agent_fabric.application.ports.automation import (
     DeadLetter,
     DeadLetters,
@@ -86,7 +87,8 @@ class SendMessages:
                 for name in self._sending.keys() - active:
                     self._sending.pop(name).cancel()
                 for name in active - self._sending.keys():
-                    self._sending[name] = asyncio.create_task(self._send_all(name))
+                    work = attempt(self._send_all(name), f"Messages for {name} were not sent")
+                    self._sending[name] = asyncio.create_task(work)
                 await self.pause(LOOK_EVERY_S)
         finally:
             for task in self._sending.values():
@@ -96,13 +98,8 @@ class SendMessages:
 
     async def _send_all(self, name: str) -> None:
         """Send what there is for a receiver now."""
-        try:
-            while await self.send_next(name):
-                pass
-        except FabricError as problem:
-            _log.warning("Messages for %s were not sent: %s", name, problem.message)
-        except Exception:  # noqa: BLE001 - one message that cannot be handled must not stop all others for ever
-            _log.exception("Messages for %s were not sent", name)
+        while await self.send_next(name):
+            pass
 
     async def send_next(self, name: str) -> bool:
         """Send the next message for a receiver; False: there is none now."""

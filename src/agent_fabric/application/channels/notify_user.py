@@ -1,6 +1,7 @@
 """Tells users of things where they want to be told: on channels and over webhooks, but not in their quiet hours."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -121,10 +122,8 @@ class TellPlanOwner:
             text=f"Plan **{plan.name}** is {plan.status}: {plan.note}\n\n`fabric fleet show {plan.id}`",
             facts={"plan_id": plan.id, "status": plan.status.value, "note": plan.note, "skipped": list(plan.skipped)},
         )
-        try:
+        with suppress(AccountNotFound):  # made with a key, or on this machine: the alert tells the others
             await self.notify(plan.created_by, notice)
-        except AccountNotFound:  # made with a key, or on this machine: the alert tells the others
-            return
 
 
 @dataclass(slots=True)
@@ -206,10 +205,8 @@ class TellWaiting:
             f"{asked.run_id}, and only a person can tell whether it has happened.\n\n`{answer}`",
             facts={"schedule": name, "run_id": asked.run_id, "approval_id": asked.approval_id, "since": asked.since},
         )
-        try:
+        with suppress(AccountNotFound):  # made on this machine, or with a key: the alert tells the others
             await self.notify(schedule.requested_by, notice)
-        except AccountNotFound:  # made on this machine, or with a key: the alert tells the others
-            return
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from agent_fabric.application.attempts import lead
 from agent_fabric.application.channels.manage_people import principal_of
 from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository
@@ -35,19 +36,10 @@ class PostApprovals:
     _told: set[tuple[str, str]] = field(default_factory=set)
 
     async def __call__(self) -> None:
-        holds = False
-        try:
-            while True:
-                try:
-                    holds = holds or await self.locks.acquire(LOCK)
-                    if holds:
-                        await self.step()
-                except FabricError as problem:
-                    _log.warning("Webhooks were not told of approvals: %s", problem.message)
-                await self.pause(LOOK_EVERY_S)
-        finally:
-            if holds:
-                await self.locks.release(LOCK)
+        def tell(problem: FabricError) -> None:
+            _log.warning("Webhooks were not told of approvals: %s", problem.message)
+
+        await lead(self.locks, LOCK, self.step, lambda: self.pause(LOOK_EVERY_S), tell)
 
     async def step(self) -> None:
         """Tell what was not told yet.

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
 from agent_fabric.application.channels.manage_people import ManagePeople
@@ -182,25 +182,9 @@ class SendCards:
 
 def shown_call(asked: ApprovalCard, machines: Sequence[Machine] = ()) -> CallShown:
     """Return what a card shows of an approval."""
-    return CallShown(
-        approval_id=asked.approval_id,
-        args_hash=asked.args_hash,
-        tool=asked.tool,
-        args=asked.args,
-        target=asked.target,
-        agent=asked.agent,
-        sandbox=asked.sandbox,
-        reason=asked.reason,
-        question=asked.question,
-        expires_at=asked.expires_at,
-        rule=asked.rule,
-        machines=[each.name for each in machines],
-        untrusted=asked.untrusted,
-        private=asked.private,
-        destination=asked.destination,
-        outside=_outside(asked.outside) if asked.outside is not None else "",
-        binding=asked.binding,
-    )
+    as_asked = {each.name: getattr(asked, each.name) for each in fields(CallShown) if each.name != "machines"}
+    outside = "" if asked.outside is None else _outside(asked.outside)
+    return CallShown(**as_asked | {"outside": outside}, machines=[each.name for each in machines])
 
 
 def _outside(would_run: Outside) -> str:

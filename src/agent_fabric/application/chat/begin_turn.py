@@ -1,10 +1,10 @@
 """Turns the next message of a session into a run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from agent_fabric.application.chat.choose_node import ChooseNode
 from agent_fabric.application.ports.chat import MessageQueue, SessionRepository
@@ -16,6 +16,7 @@ from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.chat.sessions import QueuedMessage, Session
 from agent_fabric.domain.chat.turn_context import TurnContext, context_after
+from agent_fabric.domain.deserialize import reader_of
 from agent_fabric.domain.errors import (
     DriverConflict,
     FabricError,
@@ -133,7 +134,7 @@ class BeginTurn:
             workspace=session.project,
             project=bool(session.project),
             budget=self.lowered(task.budget) if asked["limited"] else task.budget,
-            quotes=_quotes_of(asked.get("quotes")),
+            quotes=reader_of(Quoted)(asked["quotes"]) if asked.get("quotes") else None,
             priority=Priority.SCHEDULED if asked.get("by_itself") else task.priority,
         )
         if session.last_run is None:
@@ -173,11 +174,3 @@ class BeginTurn:
         if not isinstance(events[0].body, RunCreated) or state.task is None:
             raise RunUndrivable(f"The start of run {run_id} cannot be read", hint=f"See: fabric verify {run_id}")
         return context_after(state)
-
-
-def _quotes_of(told: Mapping[str, Any] | None) -> Quoted | None:
-    """Return which words of a message are its owner's; None: all of them are."""
-    if told is None:
-        return None
-    private = tuple(told.get("private", ()))
-    return Quoted(own_words=str(told["own_words"]), untrusted=tuple(told["untrusted"]), private=private)

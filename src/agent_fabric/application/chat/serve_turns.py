@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from agent_fabric.application.chat.begin_turn import PASSING, BeginTurn
+from agent_fabric.application.attempts import attempt
+from agent_fabric.application.chat.begin_turn import PASSING, BeginTurn, NextTurn
 from agent_fabric.application.chat.title_session import TitleSession
 from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
@@ -53,7 +54,9 @@ class ServeTurns:
     async def _serve(self, group: asyncio.TaskGroup, naming: "set[asyncio.Task[None]]") -> None:
         while True:
             while self._answered and self.title is not None:
-                task = group.create_task(self._name(self.title, self._answered.popleft()))
+                session_id = self._answered.popleft()
+                work = attempt(self.title(session_id), f"Session {session_id} could not be named")
+                task = group.create_task(work)
                 naming.add(task)
                 task.add_done_callback(naming.discard)
             try:
@@ -71,12 +74,6 @@ class ServeTurns:
             except TimeoutError:
                 pass
             self._ended.clear()
-
-    async def _name(self, title: TitleSession, session_id: SessionId) -> None:
-        try:
-            await title(session_id)
-        except Exception:  # noqa: BLE001 - a session without a better title is still a session
-            _log.exception("Session %s could not be named", session_id)
 
     def _note_end(self, session_id: SessionId) -> None:
         if self.title is not None:
@@ -104,23 +101,7 @@ class ServeTurns:
     async def _begin(self, session_id: SessionId) -> None:
         try:
             turn = await self.begin.next(session_id)
-        except _MAY_CHANGE:
-            return
-        except ServerStopping:
-            raise
-        except FabricError as problem:
-            await self.begin.note_problem(session_id, problem)
-            return
-        if turn is None:
-            return
-
-        def start() -> Awaitable[Drive | RunResult]:
-            return self.dispatch(lambda: self.begin.create(turn))
-
-        limited = self.quota is not None and turn.message.asked["limited"]
-        try:
-            assert self.quota is not None or not limited
-            begun = await (self.quota(str(turn.message.asked["who"]), start) if limited and self.quota else start())
+            begun = None if turn is None else await self._start(turn)
         except _MAY_CHANGE:
             return
         except ServerStopping:
@@ -130,3 +111,10 @@ class ServeTurns:
             return
         if isinstance(begun, Drive):
             begun.outcome.add_done_callback(lambda _: self._note_end(session_id))
+
+    async def _start(self, turn: NextTurn) -> Drive | RunResult:
+        def start() -> Awaitable[Drive | RunResult]:
+            return self.dispatch(lambda: self.begin.create(turn))
+
+        limited = self.quota is not None and turn.message.asked["limited"]
+        return await (self.quota(str(turn.message.asked["who"]), start) if limited and self.quota else start())

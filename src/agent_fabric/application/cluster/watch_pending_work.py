@@ -1,15 +1,11 @@
 """Looks once for all who would otherwise each look by themselves."""
 
-import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from agent_fabric.application.attempts import attempt
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.pending_work import PendingWork
-from agent_fabric.domain.errors import StoreUnavailable
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -28,18 +24,13 @@ class WatchPendingWork:
     async def __call__(self) -> None:
         while True:
             await self.clock.sleep(self.every_s)
-            await self.look()
+            await attempt(self.look(), "It could not be looked up what there is to do")
 
     async def look(self) -> None:
-        try:
-            found = await self.pending(self._wakes.keys())
-        except StoreUnavailable as problem:
-            _log.warning("It could not be looked up what there is to do: %s", problem.message)
-            return
-        except asyncio.CancelledError:
-            raise
-        except Exception:  # noqa: BLE001 - without us, no one would do anything any more
-            _log.exception("It could not be looked up what there is to do")
-            return
-        for kind in found:
+        """Wake those who have something to do.
+
+        Raises:
+            StoreUnavailable: it cannot be looked up.
+        """
+        for kind in await self.pending(self._wakes.keys()):
             self._wakes[kind]()

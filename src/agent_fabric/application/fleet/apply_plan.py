@@ -12,10 +12,9 @@ from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound
 from agent_fabric.domain.fleet.commands import bound_call
 from agent_fabric.domain.fleet.node_tools import FOR_PEOPLE, UPGRADE
-from agent_fabric.domain.fleet.nodes import Node, NodeStatus
+from agent_fabric.domain.fleet.nodes import Node, NodeStatus, select_nodes
 from agent_fabric.domain.fleet.plans import MAX_NODES, OnOffline, Plan, PlannedCall, PlanStatus, wave_sizes
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
-from agent_fabric.domain.fleet.selectors import select_nodes
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.verdicts import Verdict
 

@@ -16,6 +16,7 @@ from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
 from agent_fabric.domain.policy.calls import ProposedCall, argument_hash
+from agent_fabric.domain.policy.engine import strictest
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools.json_schema import problems_with
 
@@ -93,10 +94,7 @@ class DispatchCommand:
         call = proposed_call(spec, request.arguments, request.node.name)
         ruling = request.node.policy.judge(call)
         general = self.judge_by_hub(call)
-        order = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
-        if general is not None and order.index(general.verdict) > order.index(ruling.verdict):
-            return general
-        return ruling
+        return ruling if general is None else strictest([ruling, general])
 
     def require_usable(self, node: Node, *, queue: bool) -> None:
         """Check that a command can be sent to a node.

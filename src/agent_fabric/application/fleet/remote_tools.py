@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from agent_fabric.application.fleet.attempts import attempt
+from agent_fabric.application.attempts import attempt
 from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND, asked_of_node
 from agent_fabric.application.fleet.roll_out_plan import machines_online
@@ -209,10 +209,7 @@ class RemoteTools:
     ) -> NodeCommand:
         if (command.tool_name, dict(command.arguments)) != (tool_name, dict(arguments)):
             raise InvalidInputs("The command is not the one that was signed")
-        if not approver:
-            raise InvalidInputs("No person has approved the command")
-        await self.dispatch.release(command.execution_id, approver)
-        return await self.dispatch.outcome(command.execution_id)
+        return await self._release(command, approver)
 
     async def not_read_back(self, run_id: RunId) -> Sequence[str]:
         """Return the names of machines that a run has changed and of which it has read nothing since."""
@@ -230,11 +227,14 @@ class RemoteTools:
         if found is None or found.run_id != run_id or dict(found.arguments) != dict(arguments):
             raise InvalidInputs("The command is not the one that was asked for")
         if found.status is CommandStatus.WAITING:
-            approver = await self._approver(run_id, None)
-            if not approver:
-                raise InvalidInputs("No person has approved the command")
-            await self.dispatch.release(execution_id, approver)
+            return await self._release(found, await self._approver(run_id, None))
         return await self.dispatch.outcome(execution_id)
+
+    async def _release(self, command: NodeCommand, approver: str) -> NodeCommand:
+        if not approver:
+            raise InvalidInputs("No person has approved the command")
+        await self.dispatch.release(command.execution_id, approver)
+        return await self.dispatch.outcome(command.execution_id)
 
     async def begin_plan(self, shown: Mapping[str, Any], *, run_id: RunId) -> Plan:
         """Begin a plan that a person has agreed to, as it was shown to them.

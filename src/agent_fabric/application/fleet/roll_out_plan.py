@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent_fabric.application.fleet.attempts import attempt
+from agent_fabric.application.attempts import attempt
 from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.application.ports.fleet import NodeRepository, PlanRepository
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound

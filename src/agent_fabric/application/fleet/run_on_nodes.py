@@ -12,9 +12,8 @@ from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.domain.errors import FabricError, InvalidInputs, NodeBlocked, NodeNotFound
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.commands import DEFAULT_LIFETIME_S, CommandStatus, NodeCommand
-from agent_fabric.domain.fleet.nodes import Node, NodeStatus
+from agent_fabric.domain.fleet.nodes import Node, NodeStatus, select_nodes
 from agent_fabric.domain.fleet.plans import MAX_NODES
-from agent_fabric.domain.fleet.selectors import select_nodes
 from agent_fabric.domain.fleet.served_tools import node_call
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.runs.task import RunResult

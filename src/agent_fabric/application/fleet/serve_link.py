@@ -292,7 +292,7 @@ class SendCommands:
 
     def stop(self) -> None:
         self._is_over = True
-        self.link.offer, self.link.wake = None, _do_nothing
+        self.link.offer, self.link.wake = None, lambda: None
         for task in (self._looking, *self._calls):
             if task is not None:
                 task.cancel()
@@ -395,13 +395,11 @@ class SendCommands:
         """Return a command that may still be sent, durably marked so; one that may not is settled."""
         since = (CommandStatus.QUEUED,)
         if command.expires_at <= now:
-            why = {"status": "expired", "error": "it expired before the node was there"}
-            await self._settle(command, CommandStatus.EXPIRED, why)
+            await self._settle(command, CommandStatus.EXPIRED, "it expired before the node was there")
             return None
         node = await self.hub.nodes.find(command.agent_id)
         if node is None or node.status is NodeStatus.REVOKED:
-            why = {"status": "cancelled", "error": "the node is revoked"}
-            await self._settle(command, CommandStatus.CANCELLED, why)
+            await self._settle(command, CommandStatus.CANCELLED, "the node is revoked")
             return None
         if command.plan_id and not await self._goes_on(command):
             return None
@@ -416,8 +414,7 @@ class SendCommands:
         if status in {PlanStatus.RUNNING, PlanStatus.COMPLETED, PlanStatus.INCOMPLETE}:
             return True
         if status not in {PlanStatus.HALTED, PlanStatus.WAITING}:
-            why = {"status": "cancelled", "error": "the plan was aborted"}
-            await self._settle(command, CommandStatus.CANCELLED, why)
+            await self._settle(command, CommandStatus.CANCELLED, "the plan was aborted")
         return False
 
     async def _judge_again(self, node: Node, command: NodeCommand, bound: BoundCall, now: float) -> NodeCommand | None:
@@ -434,22 +431,19 @@ class SendCommands:
             fresh = {"policy_version": bound.policy_version, "bound_hash": bound.hash, "rule": ruling.rule}
             return await self.hub.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now, **fresh)
         if ruling.verdict is Verdict.BLOCK:
-            await self._settle(command, CommandStatus.BLOCKED, {"status": "blocked", "error": ruling.reason})
+            await self._settle(command, CommandStatus.BLOCKED, ruling.reason)
             return None
-        why = {"status": "error", "error": "policy, key or user of the node have changed since: ask again"}
+        why = "policy, key or user of the node have changed since: ask again"
         await self._settle(command, CommandStatus.ERROR, why)
         return None
 
-    async def _settle(self, command: NodeCommand, status: CommandStatus, result: Mapping[str, Any]) -> None:
+    async def _settle(self, command: NodeCommand, status: CommandStatus, why: str) -> None:
+        result, since = {"status": status.value, "error": why}, (CommandStatus.QUEUED,)
         moved = await self.hub.commands.move(
-            command.execution_id, status, since=(CommandStatus.QUEUED,), at=self.hub.clock.now(), result=dict(result)
+            command.execution_id, status, since=since, at=self.hub.clock.now(), result=result
         )
         if moved is not None:
             _tell_settled(self.hub, moved)
-
-
-def _do_nothing() -> None:
-    return None
 
 
 async def finish_command(hub: Hub, node_id: NodeId, execution_id: str, result: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent_fabric.application.fleet.attempts import attempt
+from agent_fabric.application.attempts import attempt
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodePresence, NodeRepository, NodeWork, SeenNode

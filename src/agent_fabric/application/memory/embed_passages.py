@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
 from typing import Final
 
+from agent_fabric.application.attempts import lead
 from agent_fabric.application.ports.embeddings import Embedder
 from agent_fabric.application.ports.leases import NamedLocks
 from agent_fabric.application.ports.memory import DocumentQuery, MemoryStore, OnProgress, PassageIndex
@@ -83,19 +84,11 @@ class FindMissingVectors:
 
     async def __call__(self) -> None:
         """Look until cancelled."""
-        holds = False
-        try:
-            while True:
-                try:
-                    holds = holds or await self.locks.acquire(LOCK)
-                    if holds:
-                        await self.look()
-                except FabricError as problem:
-                    self.log.warning("vectors_wait", code=problem.code, message=problem.message)
-                await self.pause(LOOK_EVERY_S)
-        finally:
-            if holds:
-                await self.locks.release(LOCK)
+
+        def tell(problem: FabricError) -> None:
+            self.log.warning("vectors_wait", code=problem.code, message=problem.message)
+
+        await lead(self.locks, LOCK, self.look, lambda: self.pause(LOOK_EVERY_S), tell)
 
     async def look(self) -> bool:
         """Start a run if one is needed, and tell whether.

@@ -3,33 +3,17 @@
 A log is not rewritten, so it is named, or the run is deleted.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
 
 from agent_fabric.application.ports.audit import RetentionStore
-from agent_fabric.application.ports.memory import FactQuery, MemoryStore, MemoryUse
+from agent_fabric.application.ports.memory import COPIES, MAX_FACTS, FactQuery, ForgottenDocument, MemoryStore, Remains
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.domain.errors import FolderLinked, Forbidden, RunHeld, RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.memory.documents import Document
-
-COPIES = "Backups that were made before, and exports, still hold it."
-
-
-class Remains(NamedTuple):
-    """Where something still stands."""
-
-    logs: Sequence[RunId] = ()
-    """Runs that are still there, and whose logs hold it."""
-    sessions: Sequence[str] = ()
-    """Sessions whose messages may hold it."""
-    notes: Sequence[str] = (COPIES,)
-    """What no one can look up, and what is not erased with it."""
-    removed: Sequence[RunId] = ()
-    """Runs that held it and were deleted for that."""
 
 
 async def find_remains(reader: RunReader | None, runs: Iterable[RunId], notes: Iterable[str] = ()) -> Remains:
@@ -98,19 +82,6 @@ async def _creation_of(reader: RunReader, run_id: RunId) -> RunCreated | None:
     except RunKeyMissing:
         return None
     return first.body if isinstance(first.body, RunCreated) else None
-
-
-MAX_FACTS: Final = 1_000_000
-
-
-class ForgottenDocument(NamedTuple):
-    """What is left of a document that was erased."""
-
-    document: Document
-    influenced: Sequence[MemoryUse]
-    """Runs that were told passages of it."""
-    left: Remains
-    """Where such passages still stand."""
 
 
 @dataclass(frozen=True, slots=True)

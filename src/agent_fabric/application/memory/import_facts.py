@@ -2,31 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from agent_fabric.application.memory.forget_document import MAX_FACTS
 from agent_fabric.application.memory.propose_fact import NewId, new_fact_id, refuse_likeness
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.memory import FactQuery, FactRepository
+from agent_fabric.application.ports.memory import MAX_FACTS, FactQuery, FactRepository, Imported, LeftOut
 from agent_fabric.domain.errors import FactRefused, MemoryNotFound
 from agent_fabric.domain.ids import FactId
 from agent_fabric.domain.memory.facts import Fact, FactStatus, pinned_block
 from agent_fabric.domain.memory.markdown import as_imported, import_facts
-
-
-class LeftOut(NamedTuple):
-    """A fact of a file that was not taken."""
-
-    fact: Fact
-    reason: str
-
-
-class Imported(NamedTuple):
-    """What came of a file."""
-
-    facts: Sequence[Fact]
-    left_out: Sequence[LeftOut]
-    """What is known already, or contradicts what is in use."""
 
 
 @dataclass(frozen=True, slots=True)

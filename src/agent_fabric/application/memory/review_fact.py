@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
-from agent_fabric.application.memory.forget_document import MAX_FACTS, Remains, find_remains
+from agent_fabric.application.memory.forget_document import find_remains
 from agent_fabric.application.memory.propose_fact import RememberFact
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.memory import FactQuery, MemoryStore, MemoryUse
+from agent_fabric.application.ports.memory import (
+    MAX_FACTS,
+    FactQuery,
+    Forgotten,
+    MemoryStore,
+    MemoryUse,
+    WhyFact,
+)
 from agent_fabric.application.ports.runs import RunCatalogue, RunReader
 from agent_fabric.domain.errors import FactRefused, RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import RunCompleted
@@ -18,27 +25,6 @@ from agent_fabric.domain.memory.likeness import compare
 from agent_fabric.domain.runs.answer import answer_in
 
 MAX_MENTIONS: Final = 100
-
-
-class WhyFact(NamedTuple):
-    """Where a fact comes from, and what rests on it."""
-
-    fact: Fact
-    uses: Sequence[MemoryUse]
-    """The runs that were told it, newest first."""
-    superseded_by: Fact | None
-    contradicts: Sequence[Fact]
-    """Facts about the same thing that say something else."""
-
-
-class Forgotten(NamedTuple):
-    """What is left of a fact that was erased or retired."""
-
-    fact: Fact
-    influenced: Sequence[MemoryUse]
-    """Answers that rest on it."""
-    left: Remains
-    """Where the sentence still stands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
+from agent_fabric.application.time_limit import TimeLimit
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
 from agent_fabric.domain.events import Body, ContextCompacted, ContextTruncated, ModelAnswered, ModelFailed
 from agent_fabric.domain.models.events import CloudFallbackUsed, ToolCallRecovered
@@ -170,7 +171,7 @@ async def _ask(
     settings = asked.model
     timeout_s = settings.timeout_s if time_left_s is None else min(settings.timeout_s, time_left_s)
     try:
-        async with asyncio.timeout(timeout_s):
+        with TimeLimit(timeout_s):
             return await client.chat(
                 asked.messages,
                 settings.model,

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from agent_fabric.application.observability.check_health import HealthFinding, Level
 from agent_fabric.application.ports.database import DatabaseFacts, DatabaseUpkeep
 from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.observability.findings import HealthFinding, Level
 from agent_fabric.domain.plural import count_of
 
 ABOUT = "store"

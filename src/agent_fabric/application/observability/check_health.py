@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
 from agent_fabric.application.models.list_models import MeantModel, ModelAvailability, ModelList
 from agent_fabric.application.observability.check_readiness import LEAST_FREE_BYTES
 from agent_fabric.application.ports.machine import Machine, MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, Stored
+from agent_fabric.domain.observability.findings import HealthFinding, Level
 from agent_fabric.domain.plural import count_of
 
 LITTLE_SPACE_BYTES = 10**9
@@ -16,27 +16,6 @@ _SPARE_BYTES = 64 * 2**20
 _MODEL_OVERHEAD = 1.15
 """A model in memory, measured against its file; its window comes on top."""
 _WINDOW_BYTES = 250_000_000
-
-
-class Level(StrEnum):
-    """How bad something is."""
-
-    OK = "ok"
-    WARN = "warn"
-    """A task can run, but a person should know."""
-    FAIL = "fail"
-    """No task can run."""
-
-
-@dataclass(frozen=True, slots=True)
-class HealthFinding:
-    """One line of a diagnosis."""
-
-    about: str
-    level: Level
-    text: str
-    fix: str = ""
-    """What to do: a command, where there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

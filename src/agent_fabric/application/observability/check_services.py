@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from agent_fabric.application.observability.check_health import HealthFinding, Level
 from agent_fabric.application.ports.workspace_archive import ObjectStore
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.secret_references import hide_passwords
 from agent_fabric.domain.errors import FabricError, MissingExtra
+from agent_fabric.domain.observability.findings import HealthFinding, Level
 
 FindProblem = Callable[[str], Awaitable[str]]
 """Returns why the service at an address cannot be used; empty: it can."""

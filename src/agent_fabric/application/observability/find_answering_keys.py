@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agent_fabric.application.observability.check_health import HealthFinding, Level
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity.accounts import KEY_PREFIX, ApiKey
 from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.observability.findings import HealthFinding, Level
 
 _LOCAL_SOURCES: Final = frozenset({"env", "file"})
 _KEY: Final = re.compile(rf"{KEY_PREFIX}([0-9a-f]{{12}})_")

@@ -3,14 +3,16 @@
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.outside_plan import Outside
-from agent_fabric.domain.runs.consequences import Consequences
+
+if TYPE_CHECKING:  # lists need no events
+    from agent_fabric.domain.runs.consequences import Consequences
 
 MAX_LOOKED_AT: Final = 200
 """Earlier agreements that are looked through."""
@@ -112,7 +114,7 @@ class ApprovalCard:
         return self.with_decision(status, by="", reason="", at=None)
 
 
-def follow_approvals(cards: MutableMapping[str, ApprovalCard], run_id: RunId, following: Consequences) -> None:
+def follow_approvals(cards: MutableMapping[str, ApprovalCard], run_id: RunId, following: "Consequences") -> None:
     """Bring the cards of a run to what follows from its events."""
     for event in following.approvals:
         match event.body:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from agent_fabric.domain.automation.firing import AskedPerson, Firing
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
@@ -11,9 +11,12 @@ from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
 from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.automation.timing import WallTimes
 from agent_fabric.domain.automation.why import Life
-from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunStatus, Task
+from agent_fabric.domain.runs.status import RunStatus
+
+if TYPE_CHECKING:  # lists need no runs
+    from agent_fabric.domain.events import Event
+    from agent_fabric.domain.runs.task import Task
 
 
 class SendOutcome(NamedTuple):
@@ -114,7 +117,7 @@ class NewNoticed:
     """A happening to be recorded, and the first event of the run that comes into being with it."""
 
     noticed: Noticed
-    created: Event | None = None
+    created: "Event | None" = None
     letter: "DeadLetter | None" = None
     """What is kept if nothing could be started."""
 
@@ -150,9 +153,9 @@ class SensorStore(Protocol):
 
 ReadCron = Callable[[str], WallTimes]
 """Reads a cron expression; raises ConfigError."""
-MakeTask = Callable[[Schedule], Awaitable[Task]]
+MakeTask = Callable[[Schedule], "Awaitable[Task]"]
 """Returns what the run of a schedule is asked to do; raises FabricError."""
-FirstEvent = Callable[[RunId, Task], Event]
+FirstEvent = Callable[[RunId, "Task"], "Event"]
 """Returns the event that a run begins with."""
 Say = Callable[[Schedule, RunId], Awaitable[None]]
 """Says a schedule's instruction in a session, as the turn of this id; saying it again changes nothing."""
@@ -230,7 +233,7 @@ class NewFiring:
     """A firing to be recorded, and the first event of the run that comes into being with it."""
 
     firing: Firing
-    created: Event | None = None
+    created: "Event | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +318,7 @@ class FiringQueue(Protocol):
         """Return the first queued firing of each trigger, and the runs that it waits for."""
         ...
 
-    async def start(self, fired: Firing, created: Event | None, over: Sequence[OpenRun] = ()) -> bool:
+    async def start(self, fired: Firing, created: "Event | None", over: Sequence[OpenRun] = ()) -> bool:
         """Turn a queued firing into this one and create its run; False: another process had it first."""
         ...
 
@@ -405,7 +408,7 @@ class DeadLetters(Protocol):
         """
         ...
 
-    async def start(self, letter: DeadLetter, run_id: RunId, created: Event, *, by: str, now: float) -> bool:
+    async def start(self, letter: DeadLetter, run_id: RunId, created: "Event", *, by: str, now: float) -> bool:
         """Create the run of a letter and note that it was replayed, in one transaction; False: the run is there.
 
         What a sensor had noticed then has this run.

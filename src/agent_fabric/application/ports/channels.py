@@ -224,10 +224,6 @@ class ConversationStore(Protocol):
         """Return the conversation of a place; None: there is none yet."""
         ...
 
-    async def of_session(self, session_id: SessionId) -> Conversation | None:
-        """Return where a session is held; None: on no channel, or not any more."""
-        ...
-
     async def bind(self, conversation: Conversation) -> None:
         """Hold a session at a place, instead of the one before."""
         ...

@@ -100,10 +100,6 @@ class SessionMessages(Protocol):
         """Return the newest messages with all words, each of which may be the beginning of a longer one."""
         ...
 
-    async def rebuild(self, session_id: SessionId) -> int:
-        """Make the messages of a session anew from the logs of its turns; return how many there are."""
-        ...
-
     async def turns(self, session_id: SessionId) -> Sequence[RunId]:
         """Return the runs of a session, oldest first."""
         ...

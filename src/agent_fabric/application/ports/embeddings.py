@@ -1,10 +1,12 @@
 """Meaning as vectors: who makes them, and where those of runs are kept."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
+
+if TYPE_CHECKING:
+    from agent_fabric.application.ports.runs import FoundRun
 
 Vector = bytes
 """Little-endian float32 numbers, together of length 1 (or 0, for a text that says nothing)."""
@@ -41,14 +43,6 @@ class RunText(NamedTuple):
     """Its task and its result, shortened."""
 
 
-class FoundRun(NamedTuple):
-    """A run that fits a question."""
-
-    record: RunRecord
-    score: float
-    """At most 1; only good for comparing answers to the same question."""
-
-
 class RunVectors(Protocol):
     """The vectors of settled runs, shared by all processes that use the same store."""
 
@@ -70,7 +64,7 @@ class RunVectors(Protocol):
 
     async def nearest(
         self, embedder: str, question: Vector, *, words: str, limit: int, viewer: Viewer = EVERYTHING
-    ) -> Sequence[FoundRun]:
+    ) -> "Sequence[FoundRun]":
         """Return the runs nearest to the question, of those that the viewer may see, the best first.
 
         Runs that share its words gain a little.

@@ -31,10 +31,6 @@ class EventSink(Protocol):
 class LogMirrors(Protocol):
     """Copies of the logs that people and scripts read, such as log files. The store itself never reads them."""
 
-    async def flush(self) -> None:
-        """Write what the mirrors of this process's runs hold back."""
-        ...
-
     async def catch_up(self) -> None:
         """Bring the mirrors of runs up to date whose driver died, or could not write them."""
         ...

@@ -1,7 +1,19 @@
 """Leases and locks that all processes of one store respect."""
 
 from collections.abc import Collection, Sequence
+from enum import StrEnum
 from typing import Protocol
+
+
+class Before(StrEnum):
+    """What became of the previous driver of a run."""
+
+    NOBODY = "nobody"
+    """It has never been driven: it was only created."""
+    RELEASED = "released"
+    """They released it in order, with nothing under way."""
+    UNKNOWN = "unknown"
+    """They died, or no one can tell."""
 
 
 class RunLeases(Protocol):

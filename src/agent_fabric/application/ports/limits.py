@@ -51,10 +51,6 @@ class Counters(Protocol):
         """Return the hits under a key."""
         ...
 
-    def forget(self, key: str) -> None:
-        """Reset a key."""
-        ...
-
     async def aclose(self) -> None:
         """Write what is not durable yet."""
         ...

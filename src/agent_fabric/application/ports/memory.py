@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, Visibility
@@ -12,6 +12,8 @@ from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStat
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import Candidate
 from agent_fabric.domain.runs.knowledge import Knowledge, KnownFact, KnownPassage
+
+MAX_FACTS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,3 +397,65 @@ class ContextSource(Protocol):
             StoreUnavailable: it cannot be read.
         """
         ...
+
+
+class LeftOut(NamedTuple):
+    """A fact of a file that was not taken."""
+
+    fact: Fact
+    reason: str
+
+
+class Imported(NamedTuple):
+    """What came of a file."""
+
+    facts: Sequence[Fact]
+    left_out: Sequence[LeftOut]
+    """What is known already, or contradicts what is in use."""
+
+
+COPIES = "Backups that were made before, and exports, still hold it."
+
+
+class Remains(NamedTuple):
+    """Where something still stands."""
+
+    logs: Sequence[RunId] = ()
+    """Runs that are still there, and whose logs hold it."""
+    sessions: Sequence[str] = ()
+    """Sessions whose messages may hold it."""
+    notes: Sequence[str] = (COPIES,)
+    """What no one can look up, and what is not erased with it."""
+    removed: Sequence[RunId] = ()
+    """Runs that held it and were deleted for that."""
+
+
+class ForgottenDocument(NamedTuple):
+    """What is left of a document that was erased."""
+
+    document: Document
+    influenced: Sequence[MemoryUse]
+    """Runs that were told passages of it."""
+    left: Remains
+    """Where such passages still stand."""
+
+
+class WhyFact(NamedTuple):
+    """Where a fact comes from, and what rests on it."""
+
+    fact: Fact
+    uses: Sequence[MemoryUse]
+    """The runs that were told it, newest first."""
+    superseded_by: Fact | None
+    contradicts: Sequence[Fact]
+    """Facts about the same thing that say something else."""
+
+
+class Forgotten(NamedTuple):
+    """What is left of a fact that was erased or retired."""
+
+    fact: Fact
+    influenced: Sequence[MemoryUse]
+    """Answers that rest on it."""
+    left: Remains
+    """Where the sentence still stands."""

@@ -1,6 +1,6 @@
 """What operators are told about the program. Not the run log: nothing is ever read back from here."""
 
-from typing import Protocol, Self
+from typing import Protocol
 
 
 class OperationsLog(Protocol):
@@ -9,10 +9,6 @@ class OperationsLog(Protocol):
     `event` says in a few stable words what happened; everything that varies is a field. A field `exc_info` that holds
     an exception, or True for the one being handled, adds its traceback.
     """
-
-    def bind(self, **fields: object) -> Self:
-        """Return a log whose lines all carry these fields."""
-        ...
 
     def debug(self, event: str, /, **fields: object) -> None:
         """Tell what only helps to find a fault."""

@@ -3,22 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Container, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
-from agent_fabric.domain.events import (
-    Body,
-    Event,
-    RunCompleted,
-    RunCreated,
-    RunFailed,
-    SpecialistsRecruited,
-    UnknownEvent,
-)
+from agent_fabric.application.ports.leases import Before
 from agent_fabric.domain.identity.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, Visibility, is_owner
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.effects import marked_line
-from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.runs.status import RunStatus
+
+if TYPE_CHECKING:  # what lists runs needs no events
+    from agent_fabric.domain.events import Body, Event
 
 CANCEL = "cancel"
 """Kind of the inbox row that ends a run."""
@@ -44,22 +37,21 @@ class NewRun:
     """A child run that is created together with the step that it works for. It has no driver yet."""
 
     run_id: RunId
-    created: Event
+    created: "Event"
     prepare: Callable[[], Awaitable[bool]]
     """Makes its folder, before the run becomes durable; tells whether there was none."""
     discard: Callable[[], Awaitable[None]]
     """Removes the folder again, if the run did not become durable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """An action, made ready: bodies to record first, and the effect that may start once they are durable.
 
     The effect answers with the bodies that say how it went. It fails only by being cancelled.
     """
 
-    bodies: Sequence[Body] = ()
-    effect: Callable[[], Coroutine[Any, Any, Sequence[Body]]] | None = None
+    bodies: "Sequence[Body]" = ()
+    effect: "Callable[[], Coroutine[Any, Any, Sequence[Body]]] | None" = None
     children: Sequence[NewRun] = ()
     """Runs that come into being together with the bodies."""
 
@@ -73,7 +65,7 @@ class HeldRun(Protocol):
         ...
 
     async def append(
-        self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = (), children: Sequence[NewRun] = ()
+        self, events: "Sequence[Event]", *, consumed: Sequence[InboxRow] = (), children: Sequence[NewRun] = ()
     ) -> None:
         """Make events durable, take the inbox rows they come from away and create children, in one transaction.
 
@@ -101,29 +93,18 @@ class HeldRun(Protocol):
         ...
 
 
-class Before(StrEnum):
-    """What became of the previous driver of a run."""
-
-    NOBODY = "nobody"
-    """It has never been driven: it was only created."""
-    RELEASED = "released"
-    """They released it in order, with nothing under way."""
-    UNKNOWN = "unknown"
-    """They died, or no one can tell."""
-
-
 class HeldLog(NamedTuple):
     """A run that this process has just taken, with its log, which is read once."""
 
     held: HeldRun
-    events: Sequence[Event]
+    events: "Sequence[Event]"
     before: Before = Before.UNKNOWN
 
 
 class RunRepository(Protocol):
     """All runs of one fabric folder, shared by many processes."""
 
-    async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
+    async def create(self, run_id: RunId, events: "Sequence[Event]") -> HeldRun:
         """Create a run with its first events and hold it.
 
         Raises:
@@ -141,7 +122,7 @@ class RunRepository(Protocol):
         """
         ...
 
-    async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
+    async def read(self, run_id: RunId, *, after: int = -1) -> "Sequence[Event]":
         """Return the events that follow sequence number `after`.
 
         Raises:
@@ -186,7 +167,7 @@ class RunReader(Protocol):
         """
         ...
 
-    async def page(self, run_id: RunId, *, after: int, limit: int, whole: bool = True) -> Sequence[Event]:
+    async def page(self, run_id: RunId, *, after: int, limit: int, whole: bool = True) -> "Sequence[Event]":
         """Return at most `limit` of the events that follow sequence number `after`.
 
         Unless `whole`, a text of more than a million characters is only its beginning, for being shown. A damaged event
@@ -197,7 +178,7 @@ class RunReader(Protocol):
         """
         ...
 
-    async def newest(self, run_id: RunId) -> Event:
+    async def newest(self, run_id: RunId) -> "Event":
         """Return a run's last event; there is always one.
 
         Raises:
@@ -256,9 +237,18 @@ class RunRecord:
 
     @classmethod
     def of(
-        cls, run_id: RunId, status: RunStatus, outline: Iterable[Event], *, created_at: float, updated_at: float
+        cls, run_id: RunId, status: RunStatus, outline: "Iterable[Event]", *, created_at: float, updated_at: float
     ) -> Self:
         """Return what events tell about a run; those of other kinds than the outline's do not matter."""
+        from agent_fabric.domain.events import (  # noqa: PLC0415 - see above
+            RunCompleted,
+            RunCreated,
+            RunFailed,
+            SpecialistsRecruited,
+            UnknownEvent,
+        )
+        from agent_fabric.domain.runs.effects import marked_line  # noqa: PLC0415 - as above
+
         told: dict[str, Any] = {"prompt": "", "specialist_ids": (), "summary": ""}
         for event in outline:
             match event.body:
@@ -450,10 +440,6 @@ class Workspaces(Protocol):
         """
         ...
 
-    def run_dir(self, run_id: RunId) -> str:
-        """Return the run's folder."""
-        ...
-
     def usable(self, workspace: str) -> bool:
         """Tell whether this machine can open the workspace.
 
@@ -461,3 +447,11 @@ class Workspaces(Protocol):
             FolderLinked: it, or a folder on the way to it, has become a link.
         """
         ...
+
+
+class FoundRun(NamedTuple):
+    """A run that fits a question."""
+
+    record: RunRecord
+    score: float
+    """At most 1; only good for comparing answers to the same question."""

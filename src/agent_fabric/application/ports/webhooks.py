@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_fabric.application.ports.automation import DeadLetter
 from agent_fabric.application.ports.bus import BusMessage
-from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+
+if TYPE_CHECKING:  # what only shows deliveries needs no events
+    from agent_fabric.domain.events import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +31,26 @@ class NewDelivery:
 
     source: str
     delivery_id: str
-    runs: Mapping[RunId, Event] = field(default_factory=dict)
+    runs: "Mapping[RunId, Event]" = field(default_factory=dict)
     """The runs that it starts, each with its first event, which has the whole body."""
     letters: Sequence[DeadLetter] = ()
     """What could not be started."""
     message: BusMessage | None = None
     """What the bus is told of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """What became of a delivery."""
+
+    delivery_id: str
+    """What it is called here; the same when it is delivered again."""
+    run_id: RunId | None = None
+    """The run of the workflow that it started; null if it starts none."""
+    is_repeated: bool = False
+    """Whether it had been delivered before; then nothing followed from it this time."""
+    answer: Mapping[str, Any] | None = None
+    """What the sender wants to hear, if it is something special."""
 
 
 class WebhookReceiver(Protocol):

@@ -85,7 +85,8 @@ class DispatchRuns:
             self._arriving -= 1
         if isinstance(taken, RunResult):
             return taken
-        return self._start(taken, self._line_up()) if self._stays(taken) else await self._hand_over(taken)
+        stays = self.elsewhere is None or (self.mine is not None and self.mine(taken))
+        return self._start(taken, self._line_up()) if stays else await self._hand_over(taken)
 
     async def resume(self, run_id: RunId, take: Take) -> Drive | RunResult:
         """Take and drive a run that exists; all who ask for it share one drive.
@@ -173,9 +174,6 @@ class DispatchRuns:
                 # Those that come only now see that we stop, and give their run back: to be cancelled would keep them.
                 while self._drives or self._taking or self._arriving:  # noqa: ASYNC110 - it is over in a moment
                     await asyncio.sleep(STOPPING_PAUSE_S)
-
-    def _stays(self, taken: ClaimedRun) -> bool:
-        return self.elsewhere is None or (self.mine is not None and self.mine(taken))
 
     def _require_going_on(self) -> None:
         if self._stopping:

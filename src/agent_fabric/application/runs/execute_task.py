@@ -135,7 +135,6 @@ class ExecuteTask:
         created = RunCreated(
             **asked,
             specialist_id=task.specialist_ids[0] if task.specialist_ids else None,
-            specialist_ids=task.specialist_ids,
             owner=task.owner,
             workspace=task.workspace or self.workspaces.workspace(run_id),
             project=_is_project(task),

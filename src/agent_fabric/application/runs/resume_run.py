@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from agent_fabric.application.ports.leases import Before
 from agent_fabric.application.ports.packs import SpecialistRegistry
-from agent_fabric.application.ports.runs import Before, RunRepository, Workspaces
+from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.ports.workspace_archive import WorkspaceArchive
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun

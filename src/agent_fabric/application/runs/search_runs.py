@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent_fabric.application.ports.embeddings import Embedder, FoundRun, RunVectors
+from agent_fabric.application.ports.embeddings import Embedder, RunVectors
+from agent_fabric.application.ports.runs import FoundRun
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 
 MAX_CHARS = 2_000

@@ -1,8 +1,8 @@
 """Where a call comes from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from agent_fabric.domain.approvals.answers import Grant
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
@@ -13,22 +13,23 @@ from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.tools.allowlists import Allowlists
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallSite:
+class CallSite(NamedTuple):
     """What the run knows about a call beside the call itself."""
 
     run_id: RunId
-    root: RunId | None = None
-    """The run above all others that it works for; None: it works for no other."""
     lane: LaneId
     step: int
-    attempt: int = 0
-    """How often the call has been begun."""
-    began_with: Mapping[str, Any] = field(default_factory=dict)
-    """The arguments of the attempt before; a person may have changed them."""
     agent: str
     target: str
     """Where the call would happen: the workspace, or another machine."""
+    scopes: frozenset[str]
+    """Scopes of the user behind the run; empty: not limited."""
+    root: RunId | None = None
+    """The run above all others that it works for; None: it works for no other."""
+    attempt: int = 0
+    """How often the call has been begun."""
+    began_with: Mapping[str, Any] = MappingProxyType({})
+    """The arguments of the attempt before; a person may have changed them."""
     node: str = ""
     """The machine of the fleet that a call to machines means if it names none; empty: it has to name one."""
     flow: Flow = NOTHING_READ
@@ -45,8 +46,6 @@ class CallSite:
     """No person can be asked: what needs one is refused."""
     by_itself: bool = False
     """A model makes the call in a run that a schedule or a trigger has started."""
-    scopes: frozenset[str]
-    """Scopes of the user behind the run; empty: not limited."""
     limits: tuple[Allowlists, ...] = ()
     """The agent's own allowlists."""
     secrets: frozenset[str] = frozenset()

@@ -13,6 +13,7 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.runs import Prepared
 from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.application.ports.tools import ToolExecutor
+from agent_fabric.application.time_limit import TimeLimit
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.fit_output import fit, plain, words_in
 from agent_fabric.application.tools.proposed_call import (
@@ -116,7 +117,7 @@ class InvokeTool:
         except BadArguments as problem:
             return _refuse(call, {"unparsed": call.arguments}, "BadArguments", f"{problem}; send a JSON object")
         if site.asked is not None and site.asked.expires_at <= self.clock.now():
-            site = replace(site, decided=None)  # agreed to in time, and about to run too late
+            site = site._replace(decided=None)  # agreed to in time, and about to run too late
         agreed = _agreed_to(site)
         edited = agreed is not None and agreed != args
         args = args if agreed is None else agreed
@@ -187,7 +188,7 @@ class InvokeTool:
             return _refuse(call, asking.args, "CannotRunOutside", str(problem), proposal=problem.proposal).bodies
         except Exception as problem:  # noqa: BLE001 - whatever the machine does, the model is told
             return _refuse(call, asking.args, type(problem).__name__, f"it could not be prepared: {problem}").bodies
-        site = replace(site, asked=None, decided=None, outside=planned)
+        site = site._replace(asked=None, decided=None, outside=planned)
         asked = self._seek(call, asking.args, site, ruling, asking.sandbox, Question.MAY_IT_RUN, asking.destination)
         assert isinstance(asked, ApprovalRequested)  # no one has agreed to this yet
         return (replace(asked, alike=""),)
@@ -203,6 +204,8 @@ class InvokeTool:
     def _with_limits(self, context: ToolContext, site: CallSite) -> ToolContext:
         """Return the context with the user's scopes and the allowlists that hold for the call."""
         limits = self.limits_of(site.agent, site.limits)
+        if not limits and not site.scopes and self.allowlists == NO_ALLOWLISTS:
+            return context
         lists = (*reversed(limits), self.allowlists)
         return replace(
             context,
@@ -241,7 +244,7 @@ class InvokeTool:
             call.tool,
         )
         outside = site.asked.outside if site.asked is not None else None
-        site = replace(site, asked=None, decided=None, grants=(), outside=outside)
+        site = site._replace(asked=None, decided=None, grants=(), outside=outside)
         sought = self._seek(call, site.began_with, site, ruling, self.sandbox_level, Question.DID_IT_HAPPEN)
         assert isinstance(sought, ApprovalRequested)  # no one has agreed to anything yet
         return sought
@@ -300,7 +303,7 @@ class InvokeTool:
         try:
             noted = await note_files(self.files, spec, judged, site)
             given, context = (args, context) if not secrets else await self._reveal(spec, args, context, secrets, shown)
-            async with asyncio.timeout(context.timeout_s + GRACE_S):
+            with TimeLimit(context.timeout_s + GRACE_S):
                 if run_outside is not None:
                     result = await run_outside()
                 else:
@@ -384,10 +387,10 @@ class InvokeTool:
             proof_kind=result.proof_kind,
             tests=result.tests,
             sources=result.sources,
-            wrote=hide_shapes(result.wrote),
-            cites=hide_shapes(result.cites),
+            wrote=hide_shapes(result.wrote) if result.wrote else (),
+            cites=hide_shapes(result.cites) if result.cites else {},
             trust=spec.trust,
-            origin=hide_shapes(origin),
+            origin=hide_shapes(origin) if origin else "",
             from_outside=is_from_outside(spec),
             private=result.private or private_source(spec, judged, boxed=terms.boxed),
             signals=tuple(sorted({*await self._signs_in(words_in(output)), *await self._signs_in(result.unread)})),

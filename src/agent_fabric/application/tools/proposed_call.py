@@ -6,7 +6,7 @@ and which files of a project are third-party text. Whether it leaves the box, an
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -181,8 +181,8 @@ def as_shown(site: CallSite) -> CallSite:
     """
     asked, decided = site.asked, site.decided
     if asked is None or decided is None or decided.args not in (None, asked.args):
-        return replace(site, grants=(), decided=None)
-    return replace(site, grants=(), outside=asked.outside)
+        return site._replace(grants=(), decided=None)
+    return site._replace(grants=(), outside=asked.outside)
 
 
 def run_outside(

@@ -1,7 +1,7 @@
 """Carries out what the steps of a workflow decided: calls through the one door, questions, and runs for a step."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
@@ -69,7 +69,7 @@ class PerformStep:
         )
         if action.started is None:
             return prepared
-        return replace(prepared, bodies=(action.started, *prepared.bodies))
+        return prepared._replace(bodies=(action.started, *prepared.bodies))
 
     def _context(self, step: Step, action: CallStepTool, state: RunState, pack: SpecialistPack) -> ToolContext:
         assert state.task is not None

@@ -11,7 +11,7 @@ from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs, RunSettled
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.secrets.references import defuse
-from agent_fabric.domain.workflows.definition import BuiltIn, Step, WorkflowDefinition
+from agent_fabric.domain.workflows.definition import BuiltIn, WorkflowDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class SignalWorkflow:
 
 
 def _require_waiting_step(definition: WorkflowDefinition, name: str) -> None:
-    waits = [str(step.inputs["event"]) for step in definition.all_steps() if _waits_for_signal(step)]
+    waiting = (step for step in definition.all_steps() if step.action == BuiltIn.WAIT and "event" in step.inputs)
+    waits = [str(step.inputs["event"]) for step in waiting]
     if name in waits or any("{{" in each for each in waits):  # a name that is computed can be any
         return
     raise InvalidInputs(
@@ -59,7 +60,3 @@ def _require_waiting_step(definition: WorkflowDefinition, name: str) -> None:
             else "None of its steps waits for a signal.",
         ),
     )
-
-
-def _waits_for_signal(step: Step) -> bool:
-    return step.action == BuiltIn.WAIT and "event" in step.inputs

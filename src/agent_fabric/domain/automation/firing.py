@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple, Self, assert_never
 
 from agent_fabric.domain.automation.schedule import MAX_QUEUED, Misfire, Overlap, Schedule
 from agent_fabric.domain.automation.timing import Timing, due_between, iso_utc
@@ -207,6 +207,22 @@ class Firing:
     about: str = ""
     """The run that it overlapped with, or what went wrong."""
     revision: int = 0
+
+    @classmethod
+    def of(
+        cls, schedule: Schedule, due_at: float, status: FiringStatus, reason: Reason, *, at: float, server: str
+    ) -> Self:
+        """Return the record of one instant of a schedule."""
+        return cls(
+            trigger=schedule.name,
+            due_at=due_at,
+            until_at=due_at,
+            status=status,
+            reason=reason,
+            fired_at=at,
+            server=server,
+            revision=schedule.revision,
+        )
 
     @property
     def late_s(self) -> float:

@@ -7,6 +7,7 @@ whenever the clock on the wall shows a matching time, also the second time.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -62,15 +63,9 @@ def place(wall: datetime, zone: ZoneInfo) -> PlacedTime:
 
 def _jump(before: float, upto: float, zone: ZoneInfo) -> float:
     """Return the first instant after `before` at which the zone's offset is that of `upto`."""
-    low, high = math.floor(before), math.ceil(upto)
-    new = _offset(high, zone)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _offset(middle, zone) == new:
-            high = middle
-        else:
-            low = middle
-    return float(high)
+    seconds = range(math.floor(before) + 1, math.ceil(upto) + 1)
+    new = _offset(seconds[-1], zone)
+    return float(seconds[bisect_left(seconds, True, key=lambda second: _offset(second, zone) == new)])
 
 
 def _offset(instant: float, zone: ZoneInfo) -> timedelta:

@@ -7,6 +7,7 @@ they may do is looked up when it is pressed. A call that the card cannot show wh
 import json
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -274,11 +275,5 @@ def _fit(text: str, note: str, limit: int, size: Measure) -> str:
     """Return a text with a note below it; the text is cut so that both fit."""
     if size(whole := f"{text}\n\n{note}") <= limit:
         return whole
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if size(f"{text[:middle]}…\n\n{note}") <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    return f"{text[:low]}…\n\n{note}"
+    fit = bisect_right(range(1, len(text) + 1), limit, key=lambda end: size(f"{text[:end]}…\n\n{note}"))
+    return f"{text[:fit]}…\n\n{note}"

@@ -4,6 +4,7 @@ Blocks stay whole where they can. One that is too long is cut at a line, else at
 and code stays code in every part. Nothing is left out.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -73,14 +74,8 @@ def _pieces(block: Block, rendering: Rendering, limit: int) -> Iterator[Block]:
 
 def _longest(block: Block, start: int, rendering: Rendering, limit: int) -> int:
     """Return the end of the longest piece from `start` that fits; at least one character."""
-    low, high = start + 1, min(len(block.text), start + limit)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if rendering.size([block.slice(start, middle)]) <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    ends = range(start + 1, min(len(block.text), start + limit) + 1)
+    return start + max(1, bisect_right(ends, limit, key=lambda end: rendering.size([block.slice(start, end)])))
 
 
 def _good_cut(text: str, start: int, end: int) -> int:

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.effects import BEFORE_ANSWER, Outcome, mark_answer, warning
+
+if TYPE_CHECKING:  # lists of sessions need no events
+    from agent_fabric.domain.events import Event, RunCompleted, RunCreated
 
 TITLE_CHARS: Final = 60
 MAX_MESSAGE_CHARS: Final = 200_000
@@ -123,10 +124,12 @@ def title_from(text: str) -> str:
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"
 
 
-def message_from(run_id: RunId, created: RunCreated, event: Event) -> ChatMessage | None:
+def message_from(run_id: RunId, created: "RunCreated", event: "Event") -> ChatMessage | None:
     """Return the message that an event of a turn makes, if it makes one. The table of messages has nothing else."""
     if not created.session:
         return None
+    from agent_fabric.domain.events import RunCancelled, RunCompleted, RunCreated, RunFailed  # noqa: PLC0415 - see above
+
     match event.body:
         case RunCreated() as body:
             return _message(created, event, question_id(run_id), "user", body.prompt, {"run_id": run_id})
@@ -143,10 +146,12 @@ def message_from(run_id: RunId, created: RunCreated, event: Event) -> ChatMessag
             return None
 
 
-def _answer(run_id: RunId, created: RunCreated, event: Event, body: RunCompleted) -> ChatMessage:
+def _answer(run_id: RunId, created: "RunCreated", event: "Event", body: "RunCompleted") -> ChatMessage:
     """Return what a turn has answered, below what contradicts it."""
     more = {key: value for key, value in body.payload.items() if key in _SHOWN}
     metadata = {"run_id": run_id, "status": COMPLETED, "specialist_ids": [*body.specialist_ids], **more}
+    from agent_fabric.domain.runs.answer import answer_in  # noqa: PLC0415 - as above
+
     text = answer_in(body.payload)
     if body.effects is not None:
         if told := warning(body.effects, body.outcome):
@@ -168,7 +173,7 @@ _SHOWN = ("sentences", "passages", "proposed_actions")
 
 
 def _message(
-    created: RunCreated, event: Event, message_id: str, role: str, content: str, metadata: Mapping[str, Any]
+    created: "RunCreated", event: "Event", message_id: str, role: str, content: str, metadata: Mapping[str, Any]
 ) -> ChatMessage:
     return ChatMessage(
         message_id=message_id,

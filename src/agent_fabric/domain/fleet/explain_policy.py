@@ -141,7 +141,8 @@ class ExplainPolicy:
         tried = [self._deciding_source(call) for call in _examples(rule, self.node)]
         if not tried:
             return True, "counts where nothing stricter is said" if rule.allows else ""
-        stricter = [(source, ruling) for source, ruling in tried if _is_stricter(ruling.verdict, rule.verdict)]
+        order = _ORDER.index
+        stricter = [(source, ruling) for source, ruling in tried if order(ruling.verdict) < order(rule.verdict)]
         if len(stricter) < len(tried):
             return True, ""
         source, ruling = stricter[0]
@@ -152,10 +153,6 @@ class ExplainPolicy:
         said = [(source, policy.judge(call)) for source, policy in self._policies()]
         decided = strictest([ruling for _, ruling in said])
         return next((source, ruling) for source, ruling in said if ruling is decided)
-
-
-def _is_stricter(one: Verdict, other: Verdict) -> bool:
-    return _ORDER.index(one) < _ORDER.index(other)
 
 
 def _examples(rule: Rule, node: str) -> Iterator[ProposedCall]:

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, NewType
 
+from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.fleet.node_policy import NodePolicy, PolicyProblem, node_policy
 from agent_fabric.domain.fleet.protocol import HEARTBEAT_S, MAX_HEARTBEATS_PER_S, MISSED_HEARTBEATS, canonical
 
@@ -183,3 +184,36 @@ def heartbeat_for(nodes: int) -> float:
 def offline_after(heartbeat_s: float) -> float:
     """Return after how long without a word a node counts as offline."""
     return MISSED_HEARTBEATS * heartbeat_s
+
+
+# Which nodes are meant: a name, `role=web,env!=dev`, or `all`.
+def select_nodes(selector: str, nodes: Iterable[Node]) -> list[Node]:
+    """Return the nodes that a selector means, by name.
+
+    Raises:
+        InvalidInputs: it is no selector.
+    """
+    found = [node for node in nodes if _fits(selector.strip(), node)]
+    return sorted(found, key=lambda node: node.name)
+
+
+def _fits(selector: str, node: Node) -> bool:
+    if not selector:
+        raise InvalidInputs("the selector is empty; write a name, role=web, or all")
+    if selector == "all":
+        return True
+    if "=" not in selector:
+        names = [name.strip() for name in selector.split(",")]
+        return any(name in {node.name, node.id} for name in names) or (
+            len(selector) >= 8 and node.id.startswith(selector)
+        )
+    labels = {**node.labels, **node.facts}
+    held = [_holds(part.strip(), labels) for part in selector.split(",")]  # each is read, whatever others say
+    return all(held)
+
+
+def _holds(condition: str, labels: Mapping[str, str]) -> bool:
+    label, sign, value = condition.partition("!=" if "!=" in condition else "=")
+    if not sign or not label.strip() or not value.strip():
+        raise InvalidInputs(f"{condition!r} is no condition; write role=web or env!=dev")
+    return (labels.get(label.strip()) == value.strip()) is (sign == "=")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.addresses import is_local_url
@@ -46,8 +46,16 @@ class ToolCallRequest:
     """The text the model wrote; it may not even be JSON. Kept as it came, so that the prompt stays byte-stable."""
 
 
+class _Encodable:
+    """Has room for what a client makes of a message: a conversation is sent again with each request."""
+
+    __slots__ = ("encoded",)
+    encoded: Any
+    """Set by the client that encodes it first; it is no part of the message."""
+
+
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(_Encodable):
     """One entry of a conversation."""
 
     role: Role
@@ -214,7 +222,10 @@ def cut_answer(answer: LLMResponse, most: int) -> LLMResponse:
 
     Nothing that a cut answer asks for is done: its calls are not whole, and what follows them is not known.
     """
-    if not answer.cut and len(answer.content) + sum(len(call.arguments) for call in answer.tool_calls) <= most:
+    size = len(answer.content)
+    for call in answer.tool_calls:
+        size += len(call.arguments)
+    if size <= most and not answer.cut:
         return answer
     return replace(
         answer,

@@ -197,10 +197,7 @@ class FollowedLine:
                 return ["/tmp/made"]  # noqa: S108 - a folder of the command's own
             case _:
                 values = self.values.get(name, ())
-                return [each for value in values for each in self._substitute_again(value, depth)]
-
-    def _substitute_again(self, value: str, depth: int) -> list[str]:
-        return self._substitute(value, depth + 1) if depth < 3 else [UNKNOWN]
+                return [each for v in values for each in (self._substitute(v, depth + 1) if depth < 3 else [UNKNOWN])]
 
     def _read(self) -> set[str]:
         return {word for each in self.found if each.name == "read" for word in each.words[1:] if word.isidentifier()}

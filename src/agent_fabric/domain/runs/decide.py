@@ -189,7 +189,10 @@ _IN_FLIGHT = frozenset({LanePhase.MODEL_CALLED, LanePhase.TOOL_CALLED})
 
 
 def _any_in(state: RunState, phases: frozenset[LanePhase]) -> bool:
-    return any(lane.phase in phases for lane in state.lanes.values())
+    for lane in state.lanes.values():  # noqa: SIM110 - a generator costs more, and this is asked several times a round
+        if lane.phase in phases:
+            return True
+    return False
 
 
 def _is_done(state: RunState, who: SpecialistId) -> bool:

@@ -14,9 +14,12 @@ UPCASTERS: Mapping[str, tuple[Upcaster, ...]] = {}
 """For each kind the functions that lift a payload from version 1 to 2, from 2 to 3, …"""
 
 
+_VERSIONS: Final = {kind: len(steps) + 1 for kind, steps in UPCASTERS.items()}
+
+
 def version_of(kind: str) -> int:
     """Return the version in which this program writes a kind."""
-    return len(UPCASTERS.get(kind, ())) + 1
+    return _VERSIONS.get(kind, 1)
 
 
 def body_from(

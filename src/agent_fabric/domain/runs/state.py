@@ -156,7 +156,10 @@ class Lane:
 
     def pending_call(self, call_id: CallId) -> ToolCallRequest | None:
         """Return the call of this turn with that id, if it still lacks an answer."""
-        return next((call for call in self.pending if call.call_id == call_id), None)
+        for call in self.pending:
+            if call.call_id == call_id:
+                return call
+        return None
 
 
 @dataclass(slots=True)
@@ -243,7 +246,11 @@ class RunState:
         """The questions that are not answered yet."""
         if self.workflow is not None:
             return self.workflow.asked
-        return [lane.asked for lane in self.lanes.values() if lane.phase is LanePhase.APPROVAL_DUE and lane.asked]
+        asked = []
+        for lane in self.lanes.values():
+            if lane.phase is LanePhase.APPROVAL_DUE and lane.asked is not None:
+                asked.append(lane.asked)  # noqa: PERF401 - a loop calls nothing, and this is asked in every round
+        return asked
 
     def lane_that_asked(self, approval_id: str) -> LaneId | None:
         """Return the lane whose question this is, if it still waits for the answer."""

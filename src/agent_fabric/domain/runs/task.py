@@ -14,6 +14,7 @@ from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import Message, Usage
 from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects, Outcome
+from agent_fabric.domain.runs.status import RunStatus as RunStatus  # noqa: PLC0414 - what needs tasks finds it here
 from agent_fabric.domain.tools.allowlists import Allowlists
 
 
@@ -92,25 +93,6 @@ class TaskForceMode(StrEnum):
     """One after another, each knowing what came of those before."""
     PARALLEL = "parallel"
     """All at once, in one workspace."""
-
-
-class RunStatus(StrEnum):
-    """The status of a run."""
-
-    RUNNING = "running"
-    WAITING = "waiting"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    INTERRUPTED = "interrupted"
-
-    @property
-    def settled(self) -> bool:
-        """Nothing will ever follow."""
-        return self in _SETTLED
-
-
-_SETTLED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,33 +186,26 @@ class FrozenWorkflow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """The task of a run."""
+class AskedTask:
+    """What stands in a task and, as it is, in the first event of its run. Fields may be added with a default only."""
 
     prompt: str
     specialist_ids: tuple[SpecialistId, ...] = ()
     """The packs to use, in this order; none lets recruitment choose."""
     task_force_mode: TaskForceMode = TaskForceMode.SEQUENTIAL
     model_key: str
-    network_allowed: bool = True
-    profile: Profile = Profile.TASK
     budget: Budget
     priority: Priority = Priority.INTERACTIVE
-    workspace: str = ""
-    """The project folder to work in; empty: a new one of the run's own."""
     workflow: FrozenWorkflow | None = None
     """The steps to take, if it is a workflow and not left to specialists."""
     parent: Parent | None = None
+    """The step of another run that it works for."""
     agent: AgentBrief | None = None
-    """The agent that does it, instead of a pack; `specialist_ids` has its name."""
+    """The agent that does it, instead of a pack; `specialist_ids` has its name. It is frozen: its file may change."""
     requested_by: str = ""
     """Who asked for it over the network; empty: the owner of the folder."""
     user_scopes: tuple[str, ...] = ()
     """What they may do; empty: it is not limited."""
-    owner: str = LOCAL_OWNER
-    """Whose run it is, such as `user:ada`."""
-    visibility: Visibility | None = None
-    """Who else sees it; None: as configured."""
     started_by: str = ""
     """The run that asked for it, through a tool or a command; empty: no run did."""
     conversation: str = ""
@@ -250,15 +225,28 @@ class Task:
     was chosen."""
     pool: str = ""
     """The workers that may drive it, where several share a store; empty: those of the default pool."""
-    project: bool | None = None
-    """Whether `workspace` has files of its owner; None: if it is set."""
-
     encrypted: bool = False
     """Whether nothing of it is to be kept in the clear. Once it is, so is whatever comes of it."""
     outside_allowed: bool = True
     """Whether a command that a person agrees to may run outside the box."""
     on_doubt: OnDoubt = OnDoubt.ASK
-    """What becomes of a call that a crash has cut off."""
+    """What becomes of a call that a crash has cut off and that only a person can judge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(AskedTask):
+    """The task of a run."""
+
+    network_allowed: bool = True
+    profile: Profile = Profile.TASK
+    workspace: str = ""
+    """The project folder to work in; empty: a new one of the run's own."""
+    owner: str = LOCAL_OWNER
+    """Whose run it is, such as `user:ada`."""
+    visibility: Visibility | None = None
+    """Who else sees it; None: as configured."""
+    project: bool | None = None
+    """Whether `workspace` has files of its owner; None: if it is set."""
 
     def asked_by(self, principal: Principal) -> Self:
         """Return the same task with another owner."""

@@ -148,7 +148,7 @@ def _doubt_small(lane: Lane, deeds: Deeds, unproven: list[str], requests: list[s
         requests.append(f"{wrong_form}. Then call {FINISH_TASK} again.")
     elif advice := _ignored_advice(lane, deeds.prompt):
         requests.append(f"{advice} Then call {FINISH_TASK} again.")
-    elif not lane.proof and _only_looked(deeds) and _may_want_change(deeds):
+    elif not lane.proof and _only_looked(deeds) and asked_for(deeds.prompt) is not AskedFor.ANSWER:
         requests.append(_ONLY_LOOKED)  # small models like to call a task done that they have only looked at
 
 
@@ -260,10 +260,6 @@ def _as_it_is(shown: str) -> str:
 
 def _only_looked(deeds: Deeds) -> bool:
     return deeds.nothing_changed if deeds.compared.known else deeds.last_change < 0
-
-
-def _may_want_change(deeds: Deeds) -> bool:
-    return asked_for(deeds.prompt) is not AskedFor.ANSWER
 
 
 def _unverified_claims(lane: Lane, payload: Mapping[str, Any]) -> tuple[str, ...]:

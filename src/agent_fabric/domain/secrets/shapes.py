@@ -4,8 +4,8 @@ They are hidden as configured secrets are: a model that never sees one cannot be
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -111,9 +111,11 @@ _REST: Final = re.compile(rf"(\[secret: token\])(?:(?:{INVISIBLE.pattern})+[\w.-
 
 def hide_shapes(value: T) -> T:
     """Return a value in which nothing looks like a secret, at any depth; the very same one if nothing did."""
-    if not value or value.__class__ is str:  # most values: this is done several times for every call
-        return cast("T", _hide_pieces(value)) if isinstance(value, str) else value
-    return cast("T", _Walk().hide(value))
+    if not value:  # most values: this is done several times for every call
+        return value
+    hide: Callable[[Any], Any] = _hide_pieces if value.__class__ is str else _Walk().hide
+    hidden: T = hide(value)
+    return hidden
 
 
 def scannable_parts(text: str) -> Iterator[str]:
@@ -172,7 +174,7 @@ class _Walk:
         match value:
             case str():
                 return self._text(value)
-            case Mapping():
+            case dict() | Mapping():  # asking for a dict is quick
                 hidden = {_hide_pieces(key) if isinstance(key, str) else key: self.hide(i) for key, i in value.items()}
                 return hidden if hidden != value else value
             case list() | tuple() if not hasattr(value, "_fields"):

@@ -113,6 +113,8 @@ _MAX_CHECKS = 1_000_000
 
 _USUAL = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": float}
 _CHOICES = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not"})
+_PLAIN = frozenset({"type", "title", "description", "default", "examples"})
+"""Words of a schema that says nothing but the type."""
 _OF_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 _SAME = 1e-9
 """How far a quotient may be from a whole number to count as one."""
@@ -275,12 +277,20 @@ def _check_object(value: dict[str, Any], schema: Mapping[str, Any], at: str, fou
         if len(found) >= _MAX_PROBLEMS:
             return
         if name in properties:
-            _check(item, properties[name], _join(at, name), found)
+            wanted = properties[name]
+            if not _is_plainly(item, wanted):
+                _check(item, wanted, _join(at, name), found)
         elif extra is False:
             known = ", ".join(properties) or "none"
             found.append(f"{_join(at, name)} is not known (known: {known})")
         elif isinstance(extra, Mapping):
             _check(item, extra, _join(at, name), found)
+
+
+def _is_plainly(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Tell whether a value is of the type that a schema wants, which wants nothing else: so are most arguments."""
+    wanted = schema.get("type")
+    return wanted.__class__ is str and type(value) is _USUAL.get(wanted) and _PLAIN.issuperset(schema)
 
 
 def _check_array(value: list[Any], schema: Mapping[str, Any], at: str, found: _Found) -> None:

@@ -1,24 +1,14 @@
-"""Turns the outcome of an attempt at a step into its event: finished, or retried."""
+"""The result of an attempt at a step, and the event that it becomes: finished, or retried."""
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.events import ToolErred, ToolReturned
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.tools.json_schema import problems_with
-from agent_fabric.domain.workflows.attempt_result import (
-    APPROVAL_EXPIRED,
-    DENIED,
-    EXPRESSION_ERROR,
-    NOT_RETRIED,
-    AttemptResult,
-    failure,
-    success,
-)
-from agent_fabric.domain.workflows.cancellation import CANCELLED, in_cancelled_container
 from agent_fabric.domain.workflows.definition import BuiltIn
 from agent_fabric.domain.workflows.events import (
     ChildFinished,
@@ -29,9 +19,39 @@ from agent_fabric.domain.workflows.events import (
     TimerFired,
 )
 from agent_fabric.domain.workflows.plan import StepKind
+from agent_fabric.domain.workflows.scheduling import CANCELLED, in_cancelled_container
 from agent_fabric.domain.workflows.scope import ExpressionError, StepScope, describe_error, reads_of, resolve
-from agent_fabric.domain.workflows.state import WorkflowState
-from agent_fabric.domain.workflows.step_state import Block, StepPhase, StepState
+from agent_fabric.domain.workflows.state import Block, StepPhase, StepState, WorkflowState
+
+DENIED: Final = "Denied"
+APPROVAL_EXPIRED: Final = "ApprovalExpired"
+EXPRESSION_ERROR: Final = "ExpressionError"
+NOT_RETRIED: Final = frozenset(
+    {DENIED, APPROVAL_EXPIRED, EXPRESSION_ERROR, CANCELLED, "PermissionError", "InvalidForm", "ValidationError"}
+)
+"""Error types that are not retried."""
+
+
+class AttemptResult(NamedTuple):
+    """The result of one attempt at a step."""
+
+    status: StepStatus
+    outputs: Mapping[str, Any] = {}
+    error: str = ""
+    error_type: str = ""
+    whole: bool = False
+    """The step's declared `outputs` are not computed: there is no tool result."""
+
+
+def failure(error_type: str, error: str, outputs: Mapping[str, Any] | None = None) -> AttemptResult:
+    """Return the result of a failed attempt."""
+    return AttemptResult(StepStatus.FAILED, outputs or {}, error, error_type)
+
+
+def success(outputs: Mapping[str, Any]) -> AttemptResult:
+    """Return the result of a successful attempt."""
+    return AttemptResult(StepStatus.SUCCESS, outputs)
+
 
 _MAX_SHOWN = 500
 _FIRST_ERROR_STATUS = 400

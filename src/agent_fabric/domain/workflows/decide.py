@@ -8,16 +8,20 @@ from itertools import islice
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.runs.actions import Record
 from agent_fabric.domain.workflows.actions import AskAboutStep, CallStepTool, StepAction, StopStep, Wait
-from agent_fabric.domain.workflows.attempt_events import end_event, settled_event
-from agent_fabric.domain.workflows.attempt_result import EXPRESSION_ERROR, AttemptResult, failure
+from agent_fabric.domain.workflows.attempt_events import (
+    EXPRESSION_ERROR,
+    AttemptResult,
+    end_event,
+    failure,
+    settled_event,
+)
 from agent_fabric.domain.workflows.events import StepStatus
 from agent_fabric.domain.workflows.plan import StepKind
 from agent_fabric.domain.workflows.result import end_of_workflow
 from agent_fabric.domain.workflows.scheduling import is_over
 from agent_fabric.domain.workflows.scope import ExpressionError, describe_error
-from agent_fabric.domain.workflows.state import WorkflowState
+from agent_fabric.domain.workflows.state import StepPhase, StepState, WorkflowState
 from agent_fabric.domain.workflows.step_start import child_action, continue_step, start_step, tool_call
-from agent_fabric.domain.workflows.step_state import StepPhase, StepState
 
 _MAX_OFFERED = 8
 """Steps to be settled that are offered at once: some lanes may still be busy."""

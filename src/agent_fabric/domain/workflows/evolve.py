@@ -19,7 +19,6 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.workflows.cancellation import MAY_HAVE_HAPPENED, cancel_container, halt, in_cancelled_container
 from agent_fabric.domain.workflows.definition import BuiltIn, WorkflowDefinition
 from agent_fabric.domain.workflows.events import (
     ChildFinished,
@@ -32,10 +31,20 @@ from agent_fabric.domain.workflows.events import (
     TimerFired,
 )
 from agent_fabric.domain.workflows.plan import Plan, StepKind
-from agent_fabric.domain.workflows.queues import enqueue, put, release_agent, set_timer
-from agent_fabric.domain.workflows.scheduling import finish_step, start_block, start_items
-from agent_fabric.domain.workflows.state import WorkflowState
-from agent_fabric.domain.workflows.step_state import Block, StepPhase, StepState, timer_counts
+from agent_fabric.domain.workflows.scheduling import (
+    MAY_HAVE_HAPPENED,
+    cancel_container,
+    enqueue,
+    finish_step,
+    halt,
+    in_cancelled_container,
+    put,
+    release_agent,
+    set_timer,
+    start_block,
+    start_items,
+)
+from agent_fabric.domain.workflows.state import Block, StepPhase, StepState, WorkflowState, timer_counts
 
 
 def initial_workflow_state(

@@ -99,6 +99,22 @@ class PlanNode:
         return self.step.action == BuiltIn.FOR_EACH
 
 
+def in_order(needs: Sequence[Sequence[int]]) -> list[int]:
+    """Return indexes so that each comes after those it needs; those on a cycle and behind one are left out."""
+    counts = list(map(len, needs))
+    followers: list[list[int]] = [[] for _ in needs]
+    for index, needed in enumerate(needs):
+        for other in needed:
+            followers[other].append(index)
+    order = [index for index, count in enumerate(counts) if not count]
+    for index in order:  # grows while it is walked
+        for follower in followers[index]:
+            counts[follower] -= 1
+            if not counts[follower]:
+                order.append(follower)
+    return order
+
+
 class StepList:
     """One list of steps and their dependencies."""
 
@@ -138,16 +154,6 @@ class StepList:
             self._before = self._ancestors()
         return bool(self._before[index] >> other & 1)
 
-    def _topological(self) -> list[int]:
-        counts = list(map(len, self.needs))
-        order = [index for index, count in enumerate(counts) if not count]
-        for index in order:  # grows while it is walked
-            for follower in self.followers[index]:
-                counts[follower] -= 1
-                if not counts[follower]:
-                    order.append(follower)
-        return order
-
     def _ancestors(self) -> list[int]:
         before = [0] * len(self.nodes)
         if self.order is StartOrder.LEVELS:
@@ -158,14 +164,14 @@ class StepList:
                 for index in level:
                     done |= 1 << index
             return before
-        for index in self._topological():
+        for index in in_order(self.needs):
             for other in self.needs[index]:
                 before[index] |= before[other] | 1 << other
         return before
 
     def _make_levels(self) -> None:
         depth = [0] * len(self.nodes)
-        for index in self._topological():
+        for index in in_order(self.needs):
             depth[index] = max((depth[other] + 1 for other in self.needs[index]), default=0)
         self.levels = [[] for _ in range(max(depth, default=-1) + 1)]
         for index, level in enumerate(depth):

@@ -1,14 +1,94 @@
-"""Schedules steps: which become ready when a workflow, a container or an item starts, and when a step ends."""
+"""Schedules steps: their queues, which of them become ready when a list starts or a step ends, and cancellation."""
 
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from typing import Literal
 
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.workflows.cancellation import halt
-from agent_fabric.domain.workflows.definition import Mode
+from agent_fabric.domain.workflows.definition import BuiltIn, Mode
 from agent_fabric.domain.workflows.events import StepFinished, StepStatus
-from agent_fabric.domain.workflows.queues import broken_by, enqueue, put, release_agent
-from agent_fabric.domain.workflows.state import WorkflowState
-from agent_fabric.domain.workflows.step_state import Block, StepPhase, StepState
+from agent_fabric.domain.workflows.plan import StepKind
+from agent_fabric.domain.workflows.state import Block, StepPhase, StepState, WorkflowState
+
+_Purpose = Literal["wait", "retry", "timeout"]
+
+
+def put(wf: WorkflowState, step: StepState, phase: StepPhase) -> None:
+    """Set the phase of a step and update the queues and counters."""
+    before = step.phase
+    if step.node.takes_slot:
+        wf.under_way += _at_work(phase) - _at_work(before)
+    if before is StepPhase.ASKED:
+        wf.questions.pop(step.lane, None)
+    elif before is StepPhase.CHILD_DETACHED:
+        wf.detached_children.pop(step.lane, None)
+    elif before is StepPhase.WAITING and step.listens_to:
+        wf.listeners[step.listens_to].pop(step.lane, None)
+        step.listens_to = ""
+    step.phase = phase
+    match phase:
+        case StepPhase.ASKED:
+            wf.questions[step.lane] = step
+        case StepPhase.CHILD_DETACHED:
+            wf.detached_children[step.lane] = step
+        case StepPhase.JUDGING | StepPhase.STOPPING | StepPhase.START_INTERRUPTED | StepPhase.IN_DOUBT:
+            wf.settling.append(step)
+        case StepPhase.CALL_DUE:
+            heappush(wf.queued, (step.order, step))
+        case _:
+            pass
+
+
+def _at_work(phase: StepPhase) -> bool:
+    return phase is StepPhase.BEGUN or phase is StepPhase.CALLED or phase is StepPhase.CHILD
+
+
+def enqueue(wf: WorkflowState, step: StepState) -> None:
+    """Enqueue a step that is ready."""
+    if wf.halted:
+        return
+    node = step.node
+    if not node.takes_slot or broken_by(step):
+        heappush(wf.ready, (step.order, step))
+        return
+    agent = node.step.agent
+    if (
+        agent in wf.exclusive
+        and node.step.action == BuiltIn.INVOKE_AGENT
+        and wf.busy_agents.setdefault(agent, step.lane) != step.lane
+    ):
+        heappush(wf.lines.setdefault(agent, []), (step.order, step))
+    else:
+        heappush(wf.queued, (step.order, step))
+
+
+def release_agent(wf: WorkflowState, step: StepState) -> None:
+    """Release the agent of a step to the next step in line."""
+    agent = step.node.step.agent
+    if wf.busy_agents.get(agent) == step.lane:
+        del wf.busy_agents[agent]
+        line = wf.lines.get(agent)
+        if line:
+            enqueue(wf, heappop(line)[1])
+
+
+def broken_by(step: StepState) -> str:
+    """Return the failed dependency of a step, or an empty text."""
+    broken = step.block.broken
+    if broken:
+        for need in step.block.step_list.needs[step.node.index]:
+            if need in broken:
+                return broken[need]
+    return ""
+
+
+def set_timer(wf: WorkflowState, step: StepState, moment: float, purpose: _Purpose) -> None:
+    """Set a timer for a step."""
+    wf.timers_made += 1
+    timer = (moment, wf.timers_made, step, step.attempt, purpose)
+    heappush(wf.timers, timer)
+    if purpose != "timeout":
+        heappush(wf.moves, timer)
 
 
 def start_block(wf: WorkflowState, block: Block) -> None:
@@ -157,3 +237,66 @@ def _finish_block(wf: WorkflowState, block: Block) -> None:
 def is_over(wf: WorkflowState) -> bool:
     """Tell whether all steps have ended."""
     return wf.root.left == 0 or (bool(wf.halted) and wf.root.open == 0)
+
+
+# Cancels steps: after a failure, or when a time-out has passed.
+CANCELLED = "Cancelled"
+"""Error type of a step that was cancelled."""
+MAY_HAVE_HAPPENED = "it was under way when the program was stopped, so it may have happened"
+
+_IDLE_PHASES = frozenset(
+    {
+        StepPhase.READY,  # for another attempt
+        StepPhase.START_INTERRUPTED,
+        StepPhase.IN_DOUBT,
+        StepPhase.ASKED,
+        StepPhase.CALL_DUE,
+        StepPhase.WAITING,
+        StepPhase.DELAYED,
+        StepPhase.CHILD_WAITS,
+    }
+)
+_BUSY_PHASES = frozenset({StepPhase.BEGUN, StepPhase.CALLED, StepPhase.CHILD, StepPhase.CHILD_DETACHED})
+
+
+def halt(wf: WorkflowState, reason: str, *, everything: bool) -> None:
+    """Start no further step. Cancel steps that wait; with `everything`, also steps whose work is in flight."""
+    wf.halted = reason
+    for heap in (wf.ready, wf.queued, *wf.lines.values()):
+        heap.clear()
+    _cancel_open(wf, list(wf.open.values()), reason, everything=everything)
+
+
+def cancel_container(wf: WorkflowState, owner: StepState, error_type: str, error: str) -> None:
+    """Cancel all steps inside a container."""
+    owner.cancel_error = (error_type, error)
+    inside = [step for step in wf.open.values() if _is_inside(step, owner)]
+    for step in inside:
+        if step.node.kind is StepKind.CONTAINER:
+            step.cancel_error = step.cancel_error or (CANCELLED, error)
+    for heap in (wf.ready, wf.queued, *wf.lines.values()):
+        heap[:] = [entry for entry in heap if not _is_inside(entry[1], owner)]
+        heapify(heap)
+    for lane in list(wf.busy_agents.values()):
+        if lane not in wf.open and _is_inside(wf.steps[lane], owner):
+            release_agent(wf, wf.steps[lane])
+    _cancel_open(wf, [*inside, owner], f"{owner.node.step.id!r} {error}", everything=True)
+
+
+def in_cancelled_container(step: StepState) -> bool:
+    """Tell whether a container around this step has been cancelled."""
+    return any(owner.cancel_error is not None for owner in step.owners())
+
+
+def _is_inside(step: StepState, owner: StepState) -> bool:
+    return any(each is owner for each in step.owners())
+
+
+def _cancel_open(wf: WorkflowState, steps: list[StepState], reason: str, *, everything: bool) -> None:
+    for step in steps:
+        if step.phase in _IDLE_PHASES or (everything and step.phase in _BUSY_PHASES):
+            step.reason = f"{reason}; {MAY_HAVE_HAPPENED}" if step.phase is StepPhase.IN_DOUBT else reason
+            put(wf, step, StepPhase.STOPPING)
+    for step in reversed(steps):  # inner ones first
+        if step.phase is StepPhase.OPEN and not step.inner_open:
+            put(wf, step, StepPhase.JUDGING)

@@ -6,13 +6,13 @@ from typing import Any
 
 from agent_fabric.domain.definitions.expressions import evaluation
 from agent_fabric.domain.definitions.expressions.errors import ExpressionError
-from agent_fabric.domain.definitions.expressions.evaluation import evaluate, has_braces, only_expression, truth
+from agent_fabric.domain.definitions.expressions.evaluation import evaluate, has_braces, only_expression
 from agent_fabric.domain.definitions.expressions.nodes import Chain, Name
+from agent_fabric.domain.definitions.expressions.operators import truth
 from agent_fabric.domain.definitions.expressions.references import references
 from agent_fabric.domain.secrets.references import defused_but, secrets_in
 from agent_fabric.domain.workflows.plan import PlanNode
-from agent_fabric.domain.workflows.state import WorkflowState
-from agent_fabric.domain.workflows.step_state import Block, StepState
+from agent_fabric.domain.workflows.state import Block, StepState, WorkflowState
 
 _NOTHING: Mapping[str, Any] = {}
 _SHOWN = 50

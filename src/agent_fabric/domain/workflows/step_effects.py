@@ -8,12 +8,11 @@ from agent_fabric.domain.events import Event, ToolCalled, ToolErred
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.runs.effects import NotedCall, one_line, subject_of
 from agent_fabric.domain.runs.ledger import NOBODY, POLICY, SANDBOX, Kind, Ledger, goes_to, only_reads_address
-from agent_fabric.domain.workflows.attempt_result import APPROVAL_EXPIRED, DENIED
-from agent_fabric.domain.workflows.cancellation import CANCELLED, MAY_HAVE_HAPPENED
+from agent_fabric.domain.workflows.attempt_events import APPROVAL_EXPIRED, DENIED
 from agent_fabric.domain.workflows.events import StepFinished, StepStatus
 from agent_fabric.domain.workflows.plan import StepKind
-from agent_fabric.domain.workflows.state import WorkflowState
-from agent_fabric.domain.workflows.step_state import StepState
+from agent_fabric.domain.workflows.scheduling import CANCELLED, MAY_HAVE_HAPPENED
+from agent_fabric.domain.workflows.state import StepState, WorkflowState
 
 
 def note_step_end(ledger: Ledger, workflow: WorkflowState, event: Event) -> None:

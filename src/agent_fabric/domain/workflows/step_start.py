@@ -11,17 +11,15 @@ from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.runs.actions import Record
 from agent_fabric.domain.tools.json_schema import faults_in_schema, problems_with
 from agent_fabric.domain.workflows.actions import AskPerson, CallStepTool, RunChild, StepAction
-from agent_fabric.domain.workflows.attempt_events import end_event, form_schema
-from agent_fabric.domain.workflows.attempt_result import EXPRESSION_ERROR, failure, success
+from agent_fabric.domain.workflows.attempt_events import EXPRESSION_ERROR, end_event, failure, form_schema, success
 from agent_fabric.domain.workflows.child_run_ids import child_run_id
 from agent_fabric.domain.workflows.command_line import command_text, shell_line
 from agent_fabric.domain.workflows.definition import DEFAULT_MOST_ITEMS, BuiltIn, Step
 from agent_fabric.domain.workflows.events import StepFinished, StepStarted, StepStatus, StepWaited
 from agent_fabric.domain.workflows.plan import PlanNode, StepKind
-from agent_fabric.domain.workflows.queues import broken_by
+from agent_fabric.domain.workflows.scheduling import broken_by
 from agent_fabric.domain.workflows.scope import ExpressionError, StepScope, describe_error, holds, reads_of, resolve
-from agent_fabric.domain.workflows.state import WorkflowState
-from agent_fabric.domain.workflows.step_state import StepState
+from agent_fabric.domain.workflows.state import StepState, WorkflowState
 
 _TOOLS: Final = {
     BuiltIn.RUN_COMMAND.value: "shell",

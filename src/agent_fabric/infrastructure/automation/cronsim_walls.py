@@ -4,7 +4,6 @@ import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import version
 
 from cronsim import CronSim, CronSimError
 
@@ -50,5 +49,7 @@ def read_cron(expression: str) -> WallTimes:
 
 def use_own_zones() -> str:
     """Read zones from the package from now on, in this process; return its version."""
+    from importlib.metadata import version  # noqa: PLC0415 - takes its time, and lists fire nothing
+
     zoneinfo.reset_tzpath(to=())
     return version("tzdata")

@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
-import aiohttp
-
 from agent_fabric.application.ports.llm import OnDelta
 from agent_fabric.domain.models.messages import LLMResponse, cut_answer
+from agent_fabric.infrastructure.models.http_answer import HttpAnswer
 from agent_fabric.infrastructure.models.model_http import MAX_ANSWER_BYTES
 from agent_fabric.infrastructure.models.ollama.chat_wire import StreamedChat
 from agent_fabric.infrastructure.models.openai_wire import StreamedAnswer
@@ -40,7 +39,7 @@ class _TooLong(Exception):
 
 
 async def read_stream(
-    response: aiohttp.ClientResponse, reader: StreamedAnswer | StreamedChat, on_delta: OnDelta, most: int
+    response: HttpAnswer, reader: StreamedAnswer | StreamedChat, on_delta: OnDelta, most: int
 ) -> LLMResponse:
     """Read an answer of at most `most` characters as it comes; `on_delta` gets its text."""
     shown = 0
@@ -58,23 +57,14 @@ async def read_stream(
             if len(lines) == LINES_AT_ONCE:
                 await asyncio.sleep(0)
     except _TooLong:
-        response.close()
         return cut_answer(replace(reader.beginning(), cut=most), most)
     return reader.answer()
 
 
-async def read_whole(response: aiohttp.ClientResponse, parse: Callable[[bytes], LLMResponse], most: int) -> LLMResponse:
+async def read_whole(response: HttpAnswer, parse: Callable[[bytes], LLMResponse], most: int) -> LLMResponse:
     """Read an answer that comes in one piece; of one that is too long by far, nothing can be read."""
-    data = bytearray()
-    if (response.content_length or 0) <= _bytes_for(most):
-        async for piece in response.content.iter_any():
-            data += piece
-            if len(data) > _bytes_for(most):
-                break
-        else:
-            return cut_answer(parse(bytes(data)), most)
-    response.close()
-    return cut_answer(LLMResponse(content="", cut=most), most)
+    data = await response.read(_bytes_for(most))
+    return cut_answer(LLMResponse(content="", cut=most) if data is None else parse(data), most)
 
 
 def _bytes_for(most: int) -> int:
@@ -95,7 +85,7 @@ def _feed(reader: StreamedAnswer | StreamedChat, lines: Sequence[bytes], most: i
     return ["".join(said)] if len(lines) == LINES_AT_ONCE and said else said
 
 
-async def _batches(response: aiohttp.ClientResponse, longest: int) -> AsyncIterator[list[bytes]]:
+async def _batches(response: HttpAnswer, longest: int) -> AsyncIterator[list[bytes]]:
     """Give the lines of an answer as they come, some at a time, and what follows the last of them.
 
     Raises:
@@ -103,7 +93,7 @@ async def _batches(response: aiohttp.ClientResponse, longest: int) -> AsyncItera
     """
     rest: list[bytes] = []
     size = held = 0
-    async for piece in response.content.iter_any():
+    async for piece in response.pieces():
         size += len(piece)
         held += len(piece)
         if size > MAX_ANSWER_BYTES:

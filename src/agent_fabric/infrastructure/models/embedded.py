@@ -9,11 +9,8 @@ from agent_fabric.application.ports.llm import Notice
 from agent_fabric.domain.errors import ModelUnreachable, WeightsUnavailable
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
-from agent_fabric.infrastructure.models.openai_compatible import (
-    HttpSession,
-    OpenAICompatibleBackend,
-    OpenAICompatibleClient,
-)
+from agent_fabric.infrastructure.models.model_http import HttpSession
+from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleBackend, OpenAICompatibleClient
 from agent_fabric.infrastructure.models.servers.llama_servers import DEFAULT_CONTEXT_WINDOW, LlamaServers, ServerSpec
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, find
 from agent_fabric.infrastructure.models.weights.download import Weights

@@ -1,7 +1,6 @@
 """Joins what asks models: backends, their queues, and what wraps them.
 
-Imported when the first model is asked: aiohttp costs more than everything else that `fabric run` does before its first
-event, and a run that resumes a settled one never needs it.
+They are joined when the first model is asked: a run that resumes a settled one never needs them.
 """
 
 from contextlib import AbstractAsyncContextManager

@@ -1,7 +1,6 @@
 """The llama-server that fabric owns: asked like every other model, and changed only between answers."""
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import logging
@@ -22,8 +21,10 @@ from agent_fabric.config.schema.models import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.models.chooser import MANAGED_URL
-from agent_fabric.infrastructure.models.openai_compatible import HttpSession, OpenAICompatibleBackend
+from agent_fabric.infrastructure.models.model_http import HttpSession
+from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleBackend
 from agent_fabric.infrastructure.models.queue import Queues, ServerQueue
 from agent_fabric.infrastructure.models.servers.llama_servers import quiet
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
@@ -61,19 +62,14 @@ class SwitchedModel:
         """Keep what was switched to; that it cannot be kept is logged, since the switch itself has happened."""
         before: dict[str, Any] = self._configured.model_dump(mode="json")
         changes = {name: value for name, value in now.model_dump(mode="json").items() if value != before[name]}
-        fresh = self._path.with_suffix(f".{os.getpid()}.new")
         try:
             if not changes:
                 self._path.unlink(missing_ok=True)
                 return
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh.write_text(json.dumps(changes))
-            fresh.replace(self._path)
+            write_atomically(self._path, json.dumps(changes).encode(), durable=False)
         except OSError as problem:
             _LOG.warning("The switch of the model is forgotten at the next start: %s", problem)
-        finally:
-            with contextlib.suppress(OSError):
-                fresh.unlink(missing_ok=True)
 
 
 class ManagedBackend:

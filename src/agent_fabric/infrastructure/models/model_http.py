@@ -1,6 +1,6 @@
 """HTTP to a model server: its key, its proxy, its certificates, and everything that can go wrong in our own words."""
 
-import io
+import asyncio
 import math
 import os
 import ssl
@@ -8,11 +8,10 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Self, TypeVar
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
-
-import aiohttp
 
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.secret_references import SecretReference, reference_in
@@ -27,16 +26,27 @@ from agent_fabric.domain.errors import (
 )
 from agent_fabric.domain.models.addresses import is_loopback
 from agent_fabric.domain.models.messages import ModelSettings
+from agent_fabric.infrastructure.models.http_answer import (
+    BrokenOff,
+    HttpAnswer,
+    HttpFailure,
+    NoConnection,
+    NoTls,
+    Requests,
+    Silence,
+    Untrusted,
+)
 from agent_fabric.infrastructure.models.openai_wire import error_text
-from agent_fabric.infrastructure.web.sessions import reason_of, tls_failure
+from agent_fabric.infrastructure.models.plain_http import IdleConnections, PlainHttp, can_ask
+
+if TYPE_CHECKING:
+    import aiohttp
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_REFUSAL_BYTES = 65_536
 """Of an answer that says why there is none."""
 NO_TOOLS = "does not support tools"
 """What Ollama says about a model that cannot call them."""
-_LARGE = 1_000_000
-"""aiohttp wants larger bodies as a stream, so that sending them does not block the loop."""
 _CONTEXT_WORDS = (
     "exceed_context_size",
     "context_length_exceeded",
@@ -49,7 +59,7 @@ _CONTEXT_WORDS = (
 
 
 T = TypeVar("T")
-Read = Callable[[aiohttp.ClientResponse], Awaitable[T]]
+Read = Callable[[HttpAnswer], Awaitable[T]]
 """Reads an answer; what it raises, in whatever words, is told as a ModelError."""
 
 
@@ -87,6 +97,46 @@ class ServerAddress:
         )
 
 
+class HttpSession:
+    """The connections to all model servers."""
+
+    def __init__(self) -> None:
+        self._idle = IdleConnections()
+        self._aiohttp: aiohttp.ClientSession | None = None
+
+    def requests_to(self, address: ServerAddress) -> Requests:
+        """Return what sends requests to a server; nothing is opened yet.
+
+        Raises:
+            ConfigError: a certificate that the address names does not exist.
+        """
+        base_url, connect_s = address.base_url, address.connect_timeout_s
+        proxy = _proxy_for(base_url)
+        if proxy is None and can_ask(base_url):
+            return PlainHttp(base_url, connect_s=connect_s, idle=self._idle)
+        from agent_fabric.infrastructure.models.other_http import (  # noqa: PLC0415 - loading aiohttp takes its time
+            AiohttpRequests,
+            open_session,
+        )
+
+        tls = _tls(base_url, address.ca_file)
+        if self._aiohttp is None:
+            self._aiohttp = open_session()
+        return AiohttpRequests(self._aiohttp, base_url, connect_s=connect_s, proxy=proxy, tls=tls)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._idle.aclose()
+        if self._aiohttp is not None:
+            await self._aiohttp.close()
+
+
 class ModelHttp:
     """Requests to one model server.
 
@@ -94,17 +144,11 @@ class ModelHttp:
         ConfigError: a key or a certificate that the address names does not exist.
     """
 
-    def __init__(
-        self, session: aiohttp.ClientSession, address: ServerAddress, resolve: Resolve = environment_only
-    ) -> None:
+    def __init__(self, session: HttpSession, address: ServerAddress, resolve: Resolve = environment_only) -> None:
         """Take what gives the secrets that are not in the environment; it is asked for each request."""
         self.base_url = address.base_url
-        self._session = session
-        self._proxy = _proxy_for(address.base_url)
-        self._ssl = _tls(address.base_url, address.ca_file)
-        self._connect_s = address.connect_timeout_s
-        self._limits = aiohttp.ClientTimeout(total=None, connect=address.connect_timeout_s)
-        self._headers = {"content-type": "application/json"}
+        self._requests = session.requests_to(address)
+        self._headers = {"accept": "*/*", "user-agent": "agent-fabric", "content-type": "application/json"}
         self._secrets: list[str] = []
         """Values that a server may repeat but that must not get into any log."""
         self._elsewhere: dict[str, SecretReference] = {}
@@ -126,8 +170,7 @@ class ModelHttp:
         Raises:
             ModelError: there is no such answer, or it breaks off while it is read; the subclass says why.
         """
-        limits = self._limits if silent_s is None else self._silent_at_most(silent_s)
-        return await self._ask("POST", url, data, model, limits, read)
+        return await self._ask("POST", url, data, model, silent_s, read)
 
     async def get(self, url: str, *, timeout_s: float) -> bytes:
         """Return the body of a good answer.
@@ -135,8 +178,14 @@ class ModelHttp:
         Raises:
             ModelError: there is none, or not in time.
         """
-        limits = aiohttp.ClientTimeout(total=timeout_s, connect=min(timeout_s, self._connect_s))
-        return await self._ask("GET", url, None, "", limits, whole_body)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._ask("GET", url, None, "", None, whole_body)
+        except TimeoutError:
+            raise ModelUnreachable(
+                f"The model server at {self.base_url} did not answer in time",
+                hint="Look at the server's own log; it may be overloaded.",
+            ) from None
 
     async def answers(self, url: str, *, timeout_s: float) -> bool:
         """Tell whether anyone answers there, whatever the answer is."""
@@ -148,69 +197,59 @@ class ModelHttp:
             return True  # it does not like the question, but it is there
         return True
 
-    def _silent_at_most(self, seconds: float) -> aiohttp.ClientTimeout:
-        return aiohttp.ClientTimeout(total=None, connect=self._connect_s, sock_read=seconds)
-
     async def _ask(
-        self, method: str, url: str, data: bytes | None, model: str, limits: aiohttp.ClientTimeout, read: Read[T]
+        self, method: str, url: str, data: bytes | None, model: str, silent_s: float | None, read: Read[T]
     ) -> T:
         headers = {**self._headers, **await self._from_elsewhere()} if self._elsewhere else self._headers
         try:
-            async with self._session.request(
-                method,
-                url,
-                data=data if data is None or len(data) < _LARGE else io.BytesIO(data),
-                headers=headers,
-                timeout=limits,
-                proxy=self._proxy,
-                ssl=self._ssl,
-                allow_redirects=False,
-            ) as response:
-                if response.status != 200:
-                    said = self._without_secrets(await beginning_of(response, MAX_REFUSAL_BYTES))
-                    raise refusal(response.status, said, response.headers, model, self.base_url)
-                return await read(response)
+            answer = await self._requests.ask(method, url, data, headers, silent_s=silent_s)
+            try:
+                if answer.status != HTTPStatus.OK:
+                    said = self._without_secrets(await beginning_of(answer, MAX_REFUSAL_BYTES))
+                    raise refusal(answer.status, said, answer.headers, model, self.base_url)
+                return await read(answer)
+            finally:
+                answer.release()
         except ModelError as problem:  # the reader of the answer may quote it
             problem.message = self._without_secrets(problem.message.encode()).decode()
             problem.args = (problem.message,)
             raise
-        except aiohttp.ClientConnectorSSLError as problem:
-            raise ModelRefused(
-                tls_failure(problem, self.base_url),
-                hint="Use a `base_url` that begins with http://, or the right port.",
-            ) from None
-        except aiohttp.ClientConnectorCertificateError as problem:
-            raise ModelRefused(
-                f"The certificate of {self.base_url} is not trusted: {reason_of(problem)}",
-                hint="Name its authority with `ca_file` in the model's configuration, or with SSL_CERT_FILE.",
-            ) from None
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
-            raise ModelUnreachable(
-                f"No model server answers at {self.base_url}: {reason_of(problem)}",
-                hint="Start the server, or set the right `base_url` in the configuration.",
-            ) from None
-        except aiohttp.ServerTimeoutError as problem:
-            raise ModelAnswerUnusable(
-                f"The model server at {self.base_url} said nothing for too long: {reason_of(problem)}",
-                hint="Look at the server's own log; it may hang.",
-            ) from None
-        except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as problem:
-            raise ModelAnswerUnusable(
-                f"The model server at {self.base_url} broke off in the middle of its answer: {reason_of(problem)}",
-                hint="Look at the server's own log; it may have crashed or run out of memory.",
-            ) from None
-        except TimeoutError:
-            raise ModelUnreachable(
-                f"The model server at {self.base_url} did not answer in time",
-                hint="Look at the server's own log; it may be overloaded.",
-            ) from None
-        except (aiohttp.InvalidURL, aiohttp.ClientError, ValueError, OSError) as problem:
-            raise ModelUnreachable(
-                f"The model server at {self.base_url} cannot be used: {reason_of(problem)}",
-                hint="Check `base_url`, the proxy variables and the certificates.",
-            ) from None
+        except HttpFailure as problem:
+            raise self._in_words(problem) from None
+
+    def _in_words(self, problem: HttpFailure) -> ModelError:
+        """Return what a person is told about a request that came to nothing."""
+        match problem:
+            case NoTls():
+                return ModelRefused(str(problem), hint="Use a `base_url` that begins with http://, or the right port.")
+            case Untrusted():
+                return ModelRefused(
+                    f"The certificate of {self.base_url} is not trusted: {problem}",
+                    hint="Name its authority with `ca_file` in the model's configuration, or with SSL_CERT_FILE.",
+                )
+            case NoConnection():
+                return ModelUnreachable(
+                    f"No model server answers at {self.base_url}: {problem}",
+                    hint="Start the server, or set the right `base_url` in the configuration.",
+                )
+            case Silence():
+                return ModelAnswerUnusable(
+                    f"The model server at {self.base_url} said nothing for too long: {problem}",
+                    hint="Look at the server's own log; it may hang.",
+                )
+            case BrokenOff():
+                return ModelAnswerUnusable(
+                    f"The model server at {self.base_url} broke off in the middle of its answer: {problem}",
+                    hint="Look at the server's own log; it may have crashed or run out of memory.",
+                )
+            case _:
+                return ModelUnreachable(
+                    f"The model server at {self.base_url} cannot be used: {problem}",
+                    hint="Check `base_url`, the proxy variables and the certificates.",
+                )
 
     def _take(self, name: str, value: str) -> None:
+        name = name.lower()
         reference = reference_in(value)
         if reference is None:
             self._headers[name] = value
@@ -237,24 +276,19 @@ class ModelHttp:
         return data
 
 
-async def whole_body(response: aiohttp.ClientResponse) -> bytes:
+async def whole_body(answer: HttpAnswer) -> bytes:
     """Read an answer to its end, unless it has none.
 
     Raises:
         ModelAnswerUnusable: it is too large.
     """
-    packed = "content-encoding" in response.headers  # then its length tells nothing about its size
-    if not packed and response.content_length is not None and response.content_length <= MAX_ANSWER_BYTES:
-        return await response.read()
-    data = bytearray()
-    async for piece in response.content.iter_any():
-        data += piece
-        if len(data) > MAX_ANSWER_BYTES:
-            raise _too_large()
-    return bytes(data)
+    data = await answer.read(MAX_ANSWER_BYTES)
+    if data is None:
+        raise _too_large()
+    return data
 
 
-async def lines_of(response: aiohttp.ClientResponse, most_bytes: int = MAX_ANSWER_BYTES) -> AsyncIterator[bytes]:
+async def lines_of(answer: HttpAnswer, most_bytes: int = MAX_ANSWER_BYTES) -> AsyncIterator[bytes]:
     """Give the lines of an answer as they come, however long they are, and what follows the last of them.
 
     Raises:
@@ -262,7 +296,7 @@ async def lines_of(response: aiohttp.ClientResponse, most_bytes: int = MAX_ANSWE
     """
     rest: list[bytes] = []
     size = 0
-    async for piece in response.content.iter_any():
+    async for piece in answer.pieces():
         size += len(piece)
         if size > most_bytes:
             raise _too_large()
@@ -276,10 +310,10 @@ async def lines_of(response: aiohttp.ClientResponse, most_bytes: int = MAX_ANSWE
     yield b"".join(rest)
 
 
-async def beginning_of(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def beginning_of(answer: HttpAnswer, most_bytes: int) -> bytes:
     """Read the first bytes of an answer; the rest is left."""
     data = bytearray()
-    async for piece in response.content.iter_any():
+    async for piece in answer.pieces():
         data += piece
         if len(data) >= most_bytes:
             break

@@ -1,11 +1,6 @@
-"""ChatClient for any server that speaks OpenAI's chat format, over aiohttp.
-
-One session for all servers and runs: measured, aiohttp costs 0.5 ms of CPU a turn where SDKs cost ten times that.
-"""
+"""ChatClient for any server that speaks OpenAI's chat format."""
 
 from collections.abc import Sequence
-
-import aiohttp
 
 from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
@@ -24,7 +19,8 @@ from agent_fabric.domain.models.messages import (
 )
 from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.models.answer_reader import read_stream, read_whole
-from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress, environment_only
+from agent_fabric.infrastructure.models.http_answer import HttpAnswer
+from agent_fabric.infrastructure.models.model_http import HttpSession, ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.models.openai_wire import StreamedAnswer, encode_request, listed_models, parse_response
 from agent_fabric.infrastructure.models.servers.server_files import Endpoint
 
@@ -32,32 +28,10 @@ STUCK_TEMPERATURE = 0.8
 """For a model that has just repeated itself: at a low temperature it goes on doing so."""
 _BUSY_CONNECT_TIMEOUT_S = 10.0
 """For our own servers: a machine that is busy computing answers late, but the server is on it."""
+_MAX_KNOWN_SETTINGS = 1_000
 _LISTING_TIMEOUT_S = 5.0
 _LOCAL_LISTING_TIMEOUT_S = 0.5
 """A run waits for it: a server of this machine that lists its models does so at once."""
-
-
-class HttpSession:
-    """The connections to all model servers, opened when the first is asked."""
-
-    def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-
-    def __call__(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            # How many runs ask at once is decided elsewhere; a second limit here would only hide waiting.
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None),
-                auto_decompress=True,
-            )
-        return self._session
-
-    async def aclose(self) -> None:
-        """Close every connection."""
-        if self._session is not None:
-            await self._session.close()
 
 
 class OpenAICompatibleBackend:
@@ -67,6 +41,8 @@ class OpenAICompatibleBackend:
         self._session = session
         self._resolve = resolve
         self._clients: dict[tuple[ServerAddress, str, bool, int], OpenAICompatibleClient] = {}
+        self._of_settings: dict[int, tuple[ModelSettings, OpenAICompatibleClient]] = {}
+        """The same by the settings themselves, which a run has at hand: an address takes time to compare."""
 
     async def ready(self, settings: ModelSettings, notice: Notice) -> "OpenAICompatibleClient":  # noqa: ARG002 - as every backend
         return self.client_for(settings)
@@ -77,7 +53,13 @@ class OpenAICompatibleBackend:
         Raises:
             ConfigError: a key or a certificate that the settings name does not exist.
         """
-        return self._client(ServerAddress.of(settings), settings)
+        known = self._of_settings.get(id(settings))
+        if known is None or known[0] is not settings:
+            if len(self._of_settings) >= _MAX_KNOWN_SETTINGS:
+                self._of_settings.clear()
+            known = settings, self._client(ServerAddress.of(settings), settings)
+            self._of_settings[id(settings)] = known
+        return known[1]
 
     def client_at(self, endpoint: Endpoint, settings: ModelSettings) -> "OpenAICompatibleClient":
         """Return the client of a llama.cpp server that we started; each start has an address and a key of its own."""
@@ -90,7 +72,7 @@ class OpenAICompatibleBackend:
         key = (address, str(settings.dialect), settings.strict_native, settings.answer_chars)
         client = self._clients.get(key)
         if client is None:
-            http = ModelHttp(self._session(), key[0], self._resolve)
+            http = ModelHttp(self._session, key[0], self._resolve)
             client = self._clients[key] = OpenAICompatibleClient(http, *key[1:])
         return client
 
@@ -98,7 +80,7 @@ class OpenAICompatibleBackend:
         """Return a server's models; None when it does not tell."""
         timeout_s = _LOCAL_LISTING_TIMEOUT_S if is_local_url(address.base_url) else _LISTING_TIMEOUT_S
         try:
-            http = ModelHttp(self._session(), address, self._resolve)
+            http = ModelHttp(self._session, address, self._resolve)
             return listed_models(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=timeout_s))
         except (ModelError, ConfigError):  # the call itself will say what is wrong
             return None
@@ -146,7 +128,7 @@ class OpenAICompatibleClient:
             stream=on_delta is not None,
         )
 
-        async def read(response: aiohttp.ClientResponse) -> LLMResponse:
+        async def read(response: HttpAnswer) -> LLMResponse:
             if on_delta is not None and "event-stream" in response.headers.get("content-type", ""):
                 return await read_stream(response, StreamedAnswer(), on_delta, self._answer_chars)
             return await read_whole(response, parse_response, self._answer_chars)

@@ -4,8 +4,10 @@
 ModelAnswerUnusable; nothing is guessed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.models.dialects.request_shape import ShapedRequest
@@ -15,13 +17,14 @@ from agent_fabric.infrastructure.models.wire_values import (
     CHARS_PER_CALL,
     body_of,
     call_of,
+    encode_tool,
+    fit_bytes,
     is_count,
     json_of,
     list_of,
     object_of,
     optional_text,
     text_of,
-    tool_object,
     unusable,
     with_ids,
 )
@@ -36,14 +39,14 @@ def encode_request(
     """Return the body of a request. The same conversation always gives the same bytes, so that servers can cache it."""
     body: dict[str, Any] = {
         "model": model,
-        "messages": [_message(message) for message in shaped.messages],
+        "messages": _encode_messages(shaped.messages),
         "temperature": temperature,
         "top_p": top_p,
         "max_tokens": max_tokens,
     }
     if shaped.tools:
         must_call = shaped.must_call
-        body["tools"] = [tool_object(tool) for tool in shaped.tools]
+        body["tools"] = [encode_tool(tool) for tool in shaped.tools]
         body["tool_choice"] = {"type": "function", "function": {"name": must_call}} if must_call else "auto"
     if shaped.answer_schema is not None:
         body["response_format"] = {
@@ -56,19 +59,32 @@ def encode_request(
     return body_of(body)
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _encode_messages(messages: Sequence[Message]) -> list[orjson.Fragment]:
+    """Return messages as they are sent, each encoded once."""
+    for message in reversed(messages):  # what is new stands at the end
+        if hasattr(message, "encoded"):
+            break
+        object.__setattr__(message, "encoded", _message(message))
+    try:
+        return [message.encoded for message in messages]
+    except AttributeError:  # but for a summary, which stands in the place of what was old
+        for message in messages:
+            if not hasattr(message, "encoded"):
+                object.__setattr__(message, "encoded", _message(message))
+        return [message.encoded for message in messages]
+
+
+def _message(message: Message) -> orjson.Fragment:
+    plain: dict[str, Any] = {"role": message.role.value, "content": message.content}
     if message.role is Role.TOOL:
-        return {"role": "tool", "tool_call_id": message.call_id, "content": message.content}
-    if message.tool_calls:
-        return {
-            "role": "assistant",
-            "content": message.content or None,
-            "tool_calls": [
-                {"id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": call.arguments}}
-                for call in message.tool_calls
-            ],
-        }
-    return {"role": message.role.value, "content": message.content}
+        plain = {"role": "tool", "tool_call_id": message.call_id, "content": message.content}
+    elif message.tool_calls:
+        plain["content"] = message.content or None
+        plain["tool_calls"] = [
+            {"id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    return orjson.Fragment(fit_bytes(body_of(plain)))
 
 
 def parse_response(data: bytes) -> LLMResponse:

@@ -20,8 +20,9 @@ from agent_fabric.infrastructure.models.custom import CustomBackend
 from agent_fabric.infrastructure.models.embedded import EmbeddedBackend
 from agent_fabric.infrastructure.models.fallback import FallbackChatClients
 from agent_fabric.infrastructure.models.managed import ManagedBackend, SwitchedModel
+from agent_fabric.infrastructure.models.model_http import HttpSession
 from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
-from agent_fabric.infrastructure.models.openai_compatible import HttpSession, OpenAICompatibleBackend
+from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleBackend
 from agent_fabric.infrastructure.models.queue import Queues, ServerQueue
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
 

@@ -3,13 +3,12 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any, Final
 
-import aiohttp
 import orjson
 
 from agent_fabric.application.ports.llm import Notice
@@ -21,10 +20,9 @@ from agent_fabric.domain.models.found_models import ModelCard, find_model
 from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.infrastructure.models.cards import CardFile
 from agent_fabric.infrastructure.models.embedded import embedded_card
-from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress, environment_only
+from agent_fabric.infrastructure.models.model_http import HttpSession, ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer, native_root
-from agent_fabric.infrastructure.models.openai_compatible import HttpSession
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel
 from agent_fabric.infrastructure.models.weights.folder import InstalledModel, ModelFolder
@@ -60,7 +58,7 @@ class ServerFacts:
         return replace(ModelCard(name=settings.model), served_window=window)
 
     async def _window(self, settings: ModelSettings) -> int | None:
-        http = ModelHttp(self.session(), ServerAddress.of(settings), self.resolve)
+        http = ModelHttp(self.session, ServerAddress.of(settings), self.resolve)
         base_url = settings.base_url.rstrip("/")
         props = await _object(http, f"{base_url.removesuffix('/v1')}/props")  # llama.cpp's own
         served = mapping_of(props.get("default_generation_settings")).get("n_ctx")
@@ -97,7 +95,7 @@ CARDS_S: Final = 10.0
 class LoopbackServers:
     """OllamaModels that only look, only at this machine, and at each server once."""
 
-    session: Callable[[], aiohttp.ClientSession]
+    session: HttpSession
     start_cmd: Sequence[str]
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     resolve: Resolve = environment_only
@@ -126,7 +124,7 @@ class LoopbackServers:
         if not is_local_url(base_url):
             return OllamaFound(base_url, running=False)
         asked = address or ServerAddress(base_url=base_url)
-        server = OllamaServer(self.session(), replace(asked, connect_timeout_s=LOOK_S), resolve=self.resolve)
+        server = OllamaServer(self.session, replace(asked, connect_timeout_s=LOOK_S), resolve=self.resolve)
         version = None
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_S):
@@ -150,7 +148,7 @@ class MachineSurvey:
         return await self.here.ollama(base_url)
 
     async def answers(self, settings: ModelSettings) -> bool:
-        http = ModelHttp(self.here.session(), ServerAddress.of(settings), self.here.resolve)
+        http = ModelHttp(self.here.session, ServerAddress.of(settings), self.here.resolve)
         return await http.answers(f"{settings.base_url.rstrip('/')}/models", timeout_s=LOOK_S)
 
     def shelf(self) -> Shelf:

@@ -121,12 +121,26 @@ def body_of(request: Mapping[str, Any]) -> bytes:
         return json.dumps(request).encode()
 
 
-def tool_object(tool: ToolSpec) -> dict[str, Any]:
-    """Return a tool as servers take it."""
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-    }
+def fit_bytes(data: bytes) -> bytes:
+    """Return a copy that is no larger than it has to be: orjson leaves kilobytes of room behind what it encodes."""
+    return b"%b" % data
+
+
+def encode_tool(tool: ToolSpec) -> orjson.Fragment:
+    """Return a tool as servers take it; encoded once, since each request of a run has the same ones."""
+    known = _ENCODED_TOOLS.get(id(tool))
+    if known is None or known[0] is not tool:
+        function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        known = tool, orjson.Fragment(fit_bytes(body_of({"type": "function", "function": function})))
+        if len(_ENCODED_TOOLS) >= _MAX_ENCODED_TOOLS:
+            _ENCODED_TOOLS.clear()
+        _ENCODED_TOOLS[id(tool)] = known
+    return known[1]
+
+
+_MAX_ENCODED_TOOLS = 1_000
+_ENCODED_TOOLS: dict[int, tuple[ToolSpec, orjson.Fragment]] = {}
+"""By identity: a schema cannot be hashed, and the tool that is kept here keeps its id."""
 
 
 def unusable(why: str) -> ModelAnswerUnusable:

@@ -6,7 +6,7 @@ Both are imported only where they are wanted: `fabric run` without them must not
 import logging
 import os
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -41,28 +41,23 @@ class FanOut:
         return any(sink.wants_deltas for sink in self._sinks)
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
-        for sink in self._sinks:
-            try:
-                sink.publish(run_id, events)
-            except Exception as problem:  # noqa: BLE001 - a reader's fault; the events are durable
-                self._tell(sink, run_id, problem)
+        self._each(run_id, self._sinks, lambda sink: sink.publish(run_id, events))
 
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
-        for sink in self._sinks:
-            if sink.wants_deltas:
-                try:
-                    sink.delta(run_id, lane, text)
-                except Exception as problem:  # noqa: BLE001 - as above
-                    self._tell(sink, run_id, problem)
+        wanting = [sink for sink in self._sinks if sink.wants_deltas]
+        self._each(run_id, wanting, lambda sink: sink.delta(run_id, lane, text))
 
     def notice(self, run_id: RunId, text: str) -> None:
-        for sink in self._sinks:
-            try:
-                sink.notice(run_id, text)
-            except Exception as problem:  # noqa: BLE001 - as above
-                self._tell(sink, run_id, problem)
+        self._each(run_id, self._sinks, lambda sink: sink.notice(run_id, text))
 
-    def _tell(self, sink: EventSink, run_id: RunId, problem: Exception) -> None:
+    def _each(self, run_id: RunId, sinks: Iterable[EventSink], tell: Callable[[EventSink], None]) -> None:
+        for sink in sinks:
+            try:
+                tell(sink)
+            except Exception as problem:  # noqa: BLE001 - a reader's fault; the events are durable
+                self._log_failure(sink, run_id, problem)
+
+    def _log_failure(self, sink: EventSink, run_id: RunId, problem: Exception) -> None:
         if id(sink) not in self._failed:
             self._failed.add(id(sink))
             from agent_fabric.infrastructure.observability.operations_log import operations_log  # noqa: PLC0415 - see above

@@ -294,9 +294,6 @@ class _NamedLog:
 
     fields: dict[str, object] = field(default_factory=dict)
 
-    def bind(self, **fields: object) -> "_NamedLog":
-        return _NamedLog(self.fields | fields)
-
     def debug(self, event: str, /, **fields: object) -> None:
         self._write("debug", event, fields)
 

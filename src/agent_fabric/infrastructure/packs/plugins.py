@@ -65,14 +65,8 @@ def open_channel(name: str, options: Mapping[str, Any], resolve: "Resolve", cloc
     Raises:
         ConfigError: there is none, or it cannot be made.
     """
-    found = [entry for entry in entry_points(group=CHANNELS) if entry.name == name]
-    if not found:
-        raise ConfigError(f"There is no channel {name!r}", hint="Install the package that brings it along.")
-    try:
-        with redirect_stdout(sys.stderr):
-            made: Channel = found[0].load()(dict(options), resolve, clock)
-    except (Exception, SystemExit) as problem:  # noqa: BLE001 - third-party code
-        raise ConfigError(f"The channel {name!r} cannot be made: {type(problem).__name__}: {problem}") from None
+    missing = ConfigError(f"There is no channel {name!r}", hint="Install the package that brings it along.")
+    made: Channel = _make(CHANNELS, name, missing, f"The channel {name!r}", dict(options), resolve, clock)
     if made.status.channel != name:
         raise ConfigError(f"The channel {name!r} calls itself {made.status.channel!r}", hint="Ask its authors.")
     return made
@@ -84,16 +78,21 @@ def open_packaged_sensor(kind: str, options: Mapping[str, Any]) -> Any:
     Raises:
         ConfigError: there is none, or it cannot be made.
     """
-    found = [entry for entry in entry_points(group=SENSORS) if entry.name == kind]
+    hint = "Use file_change, freshness or event, or install its package."
+    missing = ConfigError(f"There is no kind of sensor {kind!r}", hint=hint)
+    return _make(SENSORS, kind, missing, f"The sensor {kind!r}", dict(options))
+
+
+def _make(group: str, name: str, missing: ConfigError, what: str, *arguments: Any) -> Any:
+    """Return what the function of an entry point makes; whatever it prints is not on standard output."""
+    found = [entry for entry in entry_points(group=group) if entry.name == name]
     if not found:
-        raise ConfigError(
-            f"There is no kind of sensor {kind!r}", hint="Use file_change, freshness or event, or install its package."
-        )
+        raise missing
     try:
         with redirect_stdout(sys.stderr):
-            return found[0].load()(dict(options))
+            return found[0].load()(*arguments)
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - third-party code
-        raise ConfigError(f"The sensor {kind!r} cannot be made: {type(problem).__name__}: {problem}") from None
+        raise ConfigError(f"{what} cannot be made: {type(problem).__name__}: {problem}") from None
 
 
 def _action_offer(entry: EntryPoint) -> ActionOffer:

@@ -15,9 +15,10 @@ one of a connection of psycopg.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from agent_fabric.application.ports.runs import Before
+from agent_fabric.application.ports.leases import Before
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.dialects import Dialect
@@ -68,6 +69,20 @@ class Condition(NamedTuple):
 
     sql: str
     values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OneStatement:
+    """A write that is one statement; to run it twice is the same as to run it once. Its rows are returned.
+
+    Where each statement can be a transaction of its own, it is one.
+    """
+
+    sql: str
+    values: Sequence[Any] = ()
+
+    def __call__(self, connection: SqlConnection) -> list[Any]:
+        return connection.execute(self.sql, self.values).fetchall()
 
 
 class Acquired(NamedTuple):

@@ -17,8 +17,6 @@ from agent_fabric.domain.audit.key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.runs.held_run import LogFollower
 from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks, ProcessLeases
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
@@ -30,6 +28,8 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.application.ports.database import DatabaseUpkeep
     from agent_fabric.application.ports.limits import Counters
     from agent_fabric.infrastructure.persistence.postgres.parts import PostgresParts
+    from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
+    from agent_fabric.infrastructure.persistence.runs.held_run import LogFollower
 
 IN_FOLDER = StoreAddress()
 """The SQLite file of a fabric folder."""
@@ -45,7 +45,7 @@ def open_storage(  # noqa: PLR0913 - what a process joins a store with
     audit_key: AuditKey = UNKEYED,
     audit_heads: HeadKeeper | None = None,
     open_keyring: Callable[[], KeySealer] | None = None,
-    followers: Sequence[LogFollower] = (),
+    followers: "Callable[[], Sequence[LogFollower]]" = tuple,
     introduction: "Introduction | None" = None,
 ) -> Storage:
     """Return the store of a fabric folder; no file is opened before something is read or written.
@@ -59,7 +59,7 @@ def open_storage(  # noqa: PLR0913 - what a process joins a store with
         audit_key: The key of the audit chain.
         audit_heads: Where the head of the chain is kept outside of the database.
         open_keyring: The user's keyring; called when the first encrypted run needs it.
-        followers: Mirrors of the logs.
+        followers: Makes the mirrors of the logs, when the first run is read or written.
         introduction: What this process says about itself to others that share the store.
 
     Raises:
@@ -148,7 +148,7 @@ class _SqliteParts:
 class SqlStorage(Storage):
     """Storage in tables, whichever database has them. A test compares each part with its port."""
 
-    runs: SqlRunRepository = _lazy("runs.event_store.SqlRunRepository", "_store _clock _followers _chain")
+    runs: "SqlRunRepository" = _lazy("runs.event_store.SqlRunRepository", "_store _clock _followers _chain")
     if not TYPE_CHECKING:  # their types are those of the ports
         mirrors = _lazy_part("runs")
         reader = _lazy("runs.run_reader.SqlRunReader", "_store")
@@ -167,9 +167,9 @@ class SqlStorage(Storage):
         ended_logins = _lazy("identity.accounts.SqlEndedLogins", "_store _clock")
         api_keys = _lazy("identity.accounts.SqlApiKeyRepository", "_store _chain")
         idempotency = _lazy("runs.idempotency.SqlIdempotencyStore", "_store _clock _ids")
-        deliveries = _lazy("automation.deliveries.SqlDeliveryStore", "_store _clock runs")
+        deliveries = _lazy("automation.outbox.SqlDeliveryStore", "_store _clock _open_runs")
         outbox = _lazy("automation.outbox.SqlOutbox", "_store _clock")
-        automation = _lazy("automation.firings.open_automation", "_store runs")
+        automation = _lazy("automation.firings.open_automation", "_store _open_runs")
         memory = _lazy("memory.passages.open_memory", "_store")
         responses = _lazy("runs.idempotency.SqlResponses", "_store _clock")
         nodes = _lazy("fleet.nodes.SqlNodeRepository", "_store _chain")
@@ -183,12 +183,12 @@ class SqlStorage(Storage):
         evals = _lazy("evals.evaluations.SqlEvalRepository", "_store _clock")
         _session_keys = _lazy("chat.rows.SessionKeys", "_store.keys")
         sessions = _lazy("chat.sessions.SqlSessionRepository", "_store _session_keys")
-        messages = _lazy("chat.messages.SqlSessionMessages", "_store _session_keys")
+        messages = _lazy("chat.sessions.SqlSessionMessages", "_store _session_keys")
         pending_work = _lazy("runs.run_queue.SqlPendingWork", "_store queue _clock")
         message_queue = _lazy("chat.queue.SqlMessageQueue", "_store _session_keys")
         trials = _lazy("evals.evaluations.SqlTrialOutcomes", "_store _clock")
         fingerprints = _lazy("identity.key_fingerprints.SqlKeyFingerprints", "_store _clock")
-        acts = _lazy("audit.act_log.SqlActLog", "_store _chain")
+        acts = _lazy("audit.chain_writer.SqlActLog", "_store _chain")
         chain = _lazy("audit.audit_chain.SqlAuditChain", "_store _chain")
         logs = _lazy("runs.log_inspector.SqlLogInspector", "_store")
         retention = _lazy("runs.retention.SqlRetentionStore", "_store _run_dir _clock _chain")
@@ -200,7 +200,7 @@ class SqlStorage(Storage):
         ids: IdSource,
         run_dir: Callable[[RunId], str],
         chain: ChainWriter,
-        followers: Sequence[LogFollower],
+        followers: "Callable[[], Sequence[LogFollower]]",
     ) -> None:
         self._own = own
         self._store = own.database
@@ -208,7 +208,14 @@ class SqlStorage(Storage):
         self._ids = ids
         self._run_dir = run_dir
         self._chain = chain
-        self._followers = followers
+        self._make_followers = followers
+
+    @cached_property
+    def _followers(self) -> "Sequence[LogFollower]":
+        return self._make_followers()
+
+    def _open_runs(self) -> "SqlRunRepository":
+        return self.runs
 
     def look_into_inboxes(self) -> None:
         self.runs.look_into_inboxes()

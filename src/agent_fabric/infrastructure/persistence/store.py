@@ -44,6 +44,7 @@ class Writer:
         self._chain = ChainWriter() if chain is None else chain
         self._connection = connect(path)
         self._files = OpenFiles(path)
+        self._files.require_in_place()
         self._commit_s = 0.0
         """How long the last commit took."""
         self._group = GroupCommits(self._transact)
@@ -86,7 +87,6 @@ class Writer:
         connection = self._connection
         started = time.monotonic()
         with explain_errors(self._path):
-            self._files.require_in_place()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 values = self._group.run_writes(connection, writes)
@@ -96,7 +96,7 @@ class Writer:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-        self._files.require_in_place()  # once more: it may have been deleted meanwhile
+        self._files.require_in_place()  # or this was written into a file that is gone, and counts as not done
         self._commit_s = time.monotonic() - started
         call_safely(partial(self._chain.open_transaction, connection))
         return values

@@ -210,6 +210,20 @@ class StoredTable(Generic[T]):
         return await self.database.write(lambda connection: self.table.delete(connection, where, *values))
 
 
+async def fetch(database: Database, query: str, *values: Any) -> list[Any]:
+    """Return the rows of a query; texts among its values may be any."""
+    return await database.read(lambda connection: connection.execute(query, _storable(values)).fetchall())
+
+
+async def fetch_briefly(database: Database, query: str, *values: Any) -> Any:
+    """Return the first row of a query that takes microseconds; None: there is none."""
+    return await database.read_briefly(lambda connection: connection.execute(query, _storable(values)).fetchone())
+
+
+def _storable(values: Iterable[Any]) -> list[Any]:
+    return [storable(value) if isinstance(value, str) else value for value in values]
+
+
 def plain(value: Any) -> Any:
     """Return a value as both databases take it."""
     if isinstance(value, str):

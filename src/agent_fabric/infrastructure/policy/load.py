@@ -22,7 +22,7 @@ from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.tools.allowlists import Allowlists
-from agent_fabric.infrastructure.policy.rule_files import checked_rules, refuse_doubles, rules_in
+from agent_fabric.infrastructure.policy.rule_files import checked_rules, refuse_doubles, rules_from, rules_in
 
 BUILT_IN = "builtin-2"
 """Changes with what is built in: floors, defaults and tables."""
@@ -73,6 +73,20 @@ def with_rules(policy: RulePolicy, rules: Iterable[Rule]) -> RulePolicy:
     """Return a policy with other rules, and the version that belongs to them."""
     rules = tuple(rules)
     return replace(policy, version=_version(policy, rules), rules=rules)
+
+
+def with_text(policy: RulePolicy, text: str, path: Path) -> RulePolicy:
+    """Return a policy with the rules of a policy file added; `path` is only how problems call it.
+
+    Raises:
+        ConfigProblem: the text holds no rules that can be used, or two rules have the same name.
+    """
+    added = rules_from(text, path)
+    known = {rule.id for rule in added}
+    # A newer text of a file that is in force already takes its place.
+    rules = (*(rule for rule in policy.rules if rule.id not in known), *added)
+    refuse_doubles(rules)
+    return with_rules(policy, rules)
 
 
 def _allowlists(written: AllowlistConfig, owner: str) -> Allowlists:

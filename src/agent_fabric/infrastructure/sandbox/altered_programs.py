@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from agent_fabric.infrastructure.sandbox.mounts_git import is_harmless
+from agent_fabric.infrastructure.sandbox.mounts_protected import is_harmless
 
 _MAX_SETTINGS_BYTES = 64 * 1024
 _OBEYED_HOOK = "post-index-change"

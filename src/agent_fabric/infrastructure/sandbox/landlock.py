@@ -42,8 +42,7 @@ from agent_fabric.infrastructure.sandbox.dropping import (
 from agent_fabric.infrastructure.sandbox.environment import allowed_variables
 from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.landlock_helper import ENDED, GONE, NOT_STARTED, OVER_LIMIT
-from agent_fabric.infrastructure.sandbox.landlock_root import CLOSED
-from agent_fabric.infrastructure.sandbox.landlock_rules import MISSING_BELOW, landlock_version
+from agent_fabric.infrastructure.sandbox.landlock_rules import CLOSED, MISSING_BELOW, landlock_version
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.mounts_toolchains import toolchains
 from agent_fabric.infrastructure.sandbox.process_environments import RUN, SETTLE_S, entry, kill_marked
@@ -98,7 +97,6 @@ class LandlockSandbox(WorkspaceFiles):
         uid: int = DEFAULT_UID,
         readable: tuple[str, ...] = (),
         hidden: Path | None = None,
-        max_output_bytes: int = MAX_OUTPUT_BYTES,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """Make a box; nothing is started before its first command.
@@ -110,7 +108,6 @@ class LandlockSandbox(WorkspaceFiles):
             uid: the user that they run as, if we are root.
             readable: folders to read in addition, such as toolchains in the home folder.
             hidden: a folder that commands must not see.
-            max_output_bytes: what is kept of each of stdout and stderr.
             environment: variables to choose from; not given: our own.
 
         Raises:
@@ -127,7 +124,6 @@ class LandlockSandbox(WorkspaceFiles):
         self._uid = uid
         self._readable = readable
         self._hidden = hidden
-        self._max_output_bytes = max_output_bytes
         self._given_environment = environment
         self._helper: _Helper | None = None
         self._starting = asyncio.Lock()
@@ -161,7 +157,7 @@ class LandlockSandbox(WorkspaceFiles):
         if not self._running:
             list(self._protected.cover())  # what is there now may stay
         with ExitStack() as pipes:
-            output = pipes.enter_context(drained_output(self._max_output_bytes))
+            output = pipes.enter_context(drained_output(MAX_OUTPUT_BYTES))
             line = pipes.enter_context(_Line())
             self._running.add(mark)
             try:

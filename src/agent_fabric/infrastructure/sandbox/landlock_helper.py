@@ -21,8 +21,7 @@ from typing import Any, NoReturn
 
 from agent_fabric.infrastructure.sandbox import landlock_attributes
 from agent_fabric.infrastructure.sandbox.command_line import BASH
-from agent_fabric.infrastructure.sandbox.landlock_root import become
-from agent_fabric.infrastructure.sandbox.landlock_rules import Allowed, Ruleset
+from agent_fabric.infrastructure.sandbox.landlock_rules import Allowed, Ruleset, become
 from agent_fabric.infrastructure.sandbox.landlock_watch import Watch, children
 from agent_fabric.infrastructure.sandbox.resource_use import tasks_of_user
 from agent_fabric.infrastructure.tree_walk import remove_tree

@@ -24,6 +24,7 @@ from agent_fabric.config.folders import base_folder
 from agent_fabric.config.schema.sandbox import SandboxConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.sandbox.workspaces import require_elsewhere, require_workspace
 
 Level = Literal["A", "A+", "B", "C"]
@@ -268,9 +269,7 @@ class _Memory:
         text = json.dumps({**self._entries(), level: entry})
         with suppress(OSError):  # a memory that cannot be kept costs the next one a try
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            new = self._file.with_name(f".sandbox-{os.getpid()}.json")
-            new.write_text(text)
-            new.replace(self._file)
+            write_atomically(self._file, text.encode(), durable=False)
 
     def _entries(self) -> dict[str, Any]:
         if self._file is None:

@@ -86,7 +86,6 @@ class ContainerSandbox(WorkspaceFiles):
         limits: SandboxLimits | None = None,
         uid: int = DEFAULT_UID,
         hidden: Path | None = None,
-        max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> None:
         """Make a box; nothing is started before its first command.
 
@@ -98,7 +97,6 @@ class ContainerSandbox(WorkspaceFiles):
             limits: how much commands may use.
             uid: the user that they run as, if we are root; else it is our own.
             hidden: a folder that commands must not see.
-            max_output_bytes: what is kept of each of stdout and stderr.
         """
         self._workspace = workspace
         self._run_id = run_id
@@ -107,7 +105,6 @@ class ContainerSandbox(WorkspaceFiles):
         self._limits = limits or SandboxLimits()
         self._uid = uid
         self._hidden = hidden
-        self._max_output_bytes = max_output_bytes
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         """Where engines run: they leave notes in their current folder."""
         self._idle: list[_Container] = []
@@ -147,7 +144,7 @@ class ContainerSandbox(WorkspaceFiles):
         container = self._waiting() or await self._start()
         usable, undone = False, list[str]()
         try:
-            with drained_output(self._max_output_bytes) as output:
+            with drained_output(MAX_OUTPUT_BYTES) as output:
                 process = await container.start(arguments, environment or {}, output)
                 try:
                     timed_out, exceeded = await self._wait(process, timeout_s)

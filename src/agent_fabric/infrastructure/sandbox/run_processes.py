@@ -7,7 +7,7 @@ not by another environment, another session, or a daemon. Boxes of other levels 
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
@@ -40,12 +40,12 @@ def mark_process(pid: int) -> None:
         resource.prlimit(pid, _RLIMIT_LOCKS, (MARK, MARK))
 
 
-def acting_run(environ: Mapping[str, str] | None = None) -> str:
+def acting_run() -> str:
     """Return the run that this process works for; empty: none. The variable only names it, and decides nothing.
 
     Where the mark does not exist (macOS), the variable is all there is: it stops mistakes, not malice.
     """
-    named = (os.environ if environ is None else environ).get(RUN, "")
+    named = os.environ.get(RUN, "")
     if not _LINUX:
         return named
     return (named or UNKNOWN_RUN) if works_for_run(os.getpid()) else ""

@@ -6,7 +6,7 @@ The profile is tested as text only. It has not run on a Mac yet, which is why a 
 import os
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -32,8 +32,6 @@ def seatbelt_profile(
     workspace: Path,
     temporary: Path,
     *,
-    readable: Sequence[Path] = (),
-    protected: Sequence[str] = PROTECTED_AT_TOP,
     hidden: Path | None = None,
 ) -> str:
     """Return the rules for commands: closed by default, no network, writing only in the workspace and its own /tmp.
@@ -53,11 +51,11 @@ def seatbelt_profile(
         '(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))',
         "(allow file-read-metadata)",
         '(allow file-read* (literal "/"))',
-        *(f"(allow file-read* {_subpath(path)})" for path in (*_READABLE, *map(str, readable))),
+        *(f"(allow file-read* {_subpath(path)})" for path in _READABLE),
         *(f"(allow file-read* file-write-data (literal {_quote(path)}))" for path in _DEVICES),
         *(f"(deny file-read* {_subpath(path)})" for path in _CLOSED),
         *(f"(allow file-read* file-write* {_subpath(path)})" for path in (workspace, temporary)),
-        *(f"(deny file-write* {_subpath(workspace / name)})" for name in protected),
+        *(f"(deny file-write* {_subpath(workspace / name)})" for name in PROTECTED_AT_TOP),
         f"(deny file-write* (literal {_quote(workspace / '.git')}))",
         *([f"(deny file-read* file-write* {_subpath(hidden)})"] if hidden is not None else []),
     ]

@@ -15,9 +15,18 @@ from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.infrastructure.web.connections import REDIRECTS, check, guarded_session, require_listed, web_address
+from agent_fabric.infrastructure.web.connections import (
+    REDIRECTS,
+    check,
+    explain_failures,
+    guarded_session,
+    refusal,
+    require_listed,
+    short_url,
+    unreadable,
+    web_address,
+)
 from agent_fabric.infrastructure.web.extract import ContentKind, ExtractedText, is_told, kind_of, read, settle_type
-from agent_fabric.infrastructure.web.failures import explain_failures, refusal, short_url, unreadable
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
 
 _ACCEPT: Final = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/xml;q=0.8,*/*;q=0.1"

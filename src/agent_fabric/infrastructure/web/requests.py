@@ -18,9 +18,15 @@ from agent_fabric.application.ports.http import HttpAnswer, HttpError, HttpReque
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
-from agent_fabric.infrastructure.web.connections import REDIRECTS, check, guarded_session, require_listed, web_address
+from agent_fabric.infrastructure.web.connections import (
+    REDIRECTS,
+    check,
+    guarded_session,
+    require_listed,
+    short_url,
+    web_address,
+)
 from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, settle_type
-from agent_fabric.infrastructure.web.failures import short_url
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to, reason_of, tls_failure
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

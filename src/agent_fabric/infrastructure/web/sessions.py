@@ -1,14 +1,13 @@
 """One aiohttp session for each event loop, which may not leave it; why a connection failed, in plain words."""
 
 import asyncio
-import errno
-import os
-import socket
 import ssl
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 import aiohttp
+
+from agent_fabric.infrastructure.web.connection_errors import connect_error, connection_error
 
 
 class Sessions:
@@ -46,11 +45,6 @@ async def read_up_to(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[
     return bytes(data), False
 
 
-_MAX_CHARS = 200
-_NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
-"""What OpenSSL says when the first bytes of the other side are no TLS."""
-
-
 def reason_of(problem: BaseException) -> str:
     """Return what went wrong with a connection, in a few words. A proxy that failed is named."""
     if isinstance(problem, aiohttp.ClientProxyConnectionError):
@@ -65,30 +59,17 @@ def tls_failure(problem: aiohttp.ClientConnectorSSLError, address: str) -> str:
 
 
 def _words(problem: BaseException) -> str:
-    cause = problem.os_error if isinstance(problem, aiohttp.ClientConnectorError) else problem
-    match cause:
-        case ssl.SSLCertVerificationError() if cause.verify_message:
-            return cause.verify_message
-        case ssl.SSLError() if cause.reason in _NOT_TLS:
-            return "this port does not speak TLS"
-        case ssl.SSLError():
-            return f"the TLS handshake failed ({(cause.reason or 'no reason given').replace('_', ' ').lower()})"
-        case socket.gaierror():
-            return "there is no host of this name"
+    match problem:
+        case aiohttp.ClientConnectorError():
+            return connect_error(problem.os_error)
         case aiohttp.SocketTimeoutError():
             return "nothing came for too long"
-        case TimeoutError():
-            return "no connection in time"
-        case aiohttp.ServerDisconnectedError() | ConnectionResetError(errno=None):
-            return "the connection was closed"
+        case aiohttp.ServerDisconnectedError():
+            return connect_error(ConnectionResetError())
         case aiohttp.ClientPayloadError():
             return "the answer was cut off"
-        case OSError(errno=int(number)) if number > 0:
-            return os.strerror(number)
-        case OSError() if isinstance(problem, aiohttp.ClientConnectorError):
-            return os.strerror(errno.ECONNREFUSED)  # several addresses were tried, and each refused
-    text = str(problem).strip()
-    return text.splitlines()[0][:_MAX_CHARS] if text else type(problem).__name__
+        case _:
+            return connection_error(problem)
 
 
 CONNECT_TIMEOUT_S = 5.0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
-from agent_fabric.application.observability.check_health import HealthFinding, Level, can_run
+from agent_fabric.application.observability.check_health import can_run
 from agent_fabric.bootstrap.identity import answering_keys
 from agent_fabric.bootstrap.models import open_models
 from agent_fabric.bootstrap.records import (
@@ -24,6 +24,7 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError, FabricError, Forbidden
+from agent_fabric.domain.observability.findings import HealthFinding, Level
 from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.interfaces.cli.invocation import new_app

@@ -5,7 +5,6 @@ what the command is about: the use cases of the folder, or a part of the server'
 command calls them without knowing which of the two it has; the type checker holds each call against both.
 """
 
-import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -16,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeAlias, Typ
 
 import typer
 
-from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root
 from agent_fabric.interfaces.cli.output import print_json
 
 if TYPE_CHECKING:
+    from agent_fabric.application.ports.approvals import ApprovalCard
     from agent_fabric.bootstrap.records import Records
     from agent_fabric.client import FabricClient
     from agent_fabric.interfaces.cli.place_local import LocalRuns
@@ -142,6 +141,7 @@ def in_store(kind: "Callable[[Records], HereT]") -> Callable[[Place], AbstractAs
 
 def work_within(opened: AbstractAsyncContextManager[HereT], work: Callable[[HereT], Awaitable[T]]) -> T:
     """Open something, do some work with it, and close it."""
+    import asyncio  # noqa: PLC0415 - what asks neither store nor server needs none
 
     async def go() -> T:
         async with opened as found:
@@ -170,7 +170,7 @@ RUNS: "Noun[LocalRuns, ServerRuns]" = Noun(_open_local_runs, _server_runs)
 class Answered(NamedTuple):
     """A question after it was answered."""
 
-    card: ApprovalCard
+    card: "ApprovalCard"
     goes_on_with: RunId | None
     """The run to resume; None: a server continues it."""
 
@@ -249,6 +249,8 @@ def server_of(
 
 def with_client(url: str, work: "Callable[[FabricClient], Awaitable[T]]", *, token: str | None = None) -> T:
     """Ask a server for something that is not about runs; by default as who we are there."""
+    import asyncio  # noqa: PLC0415 - as above
+
     from agent_fabric.bootstrap.this_machine import acting_run  # noqa: PLC0415 - as above
     from agent_fabric.client import FabricClient  # noqa: PLC0415 - aiohttp takes its time
 

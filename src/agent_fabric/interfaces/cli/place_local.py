@@ -2,31 +2,29 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_fabric.application.ports.approvals import Answer
-from agent_fabric.application.ports.runs import RunQuery, RunRecord
+from agent_fabric.application.ports.runs import FoundRun, RunQuery, RunRecord
 from agent_fabric.bootstrap.records import Records, owner_here, this_person
 from agent_fabric.bootstrap.this_machine import require_made_here
-from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.consequences import consequences
-from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.runs.status import RunStatus
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import Answered
 
 if TYPE_CHECKING:  # few commands need these
-    from agent_fabric.application.ports.embeddings import FoundRun
+    from agent_fabric.application.ports.approvals import Answer, ApprovalCard
     from agent_fabric.application.runs.diff_run import RunDiff
     from agent_fabric.application.runs.search_runs import OnProgress
     from agent_fabric.application.runs.undo_run import Undone
     from agent_fabric.application.runs.verify_run import Verification
+    from agent_fabric.domain.events import Event
     from agent_fabric.domain.runs.changes import FileChange
     from agent_fabric.domain.runs.files import RunFileList
+    from agent_fabric.domain.runs.task import RunResult
     from agent_fabric.domain.runs.unified_diff import FileDiff
 
 PIECE_BYTES = 256 * 1024
@@ -46,10 +44,24 @@ class LocalRuns:
     def __init__(self, records: Records) -> None:
         self.records = records
         self.exports = records.layout
-        self.find = records.catalogue.find
-        self.newest = partial(records.catalogue.newest, owner=LOCAL_OWNER)
-        self.events = records.runs.read
-        self.questions, self.question = records.approvals.list, records.approvals.find
+
+    async def find(self, prefix: str) -> RunId:
+        return await self.records.catalogue.find(prefix)
+
+    async def newest(self) -> RunId:
+        return await self.records.catalogue.newest(owner=LOCAL_OWNER)
+
+    @property
+    def events(self) -> "Callable[[RunId], Awaitable[Sequence[Event]]]":
+        return self.records.runs.read
+
+    @property
+    def questions(self) -> "Callable[..., Awaitable[Sequence[ApprovalCard]]]":
+        return self.records.approvals.list
+
+    @property
+    def question(self) -> "Callable[[str], Awaitable[ApprovalCard]]":
+        return self.records.approvals.find
 
     async def recent(
         self, *, limit: int, owner: str = "", status: RunStatus | None = None, trials: bool = True
@@ -83,12 +95,12 @@ class LocalRuns:
         only = RunQuery(owner=owner, status=status, since=since, until=until)
         return await catalogue.search(words, limit=limit, only=only)
 
-    async def cancel(self, run_id: RunId, *, reason: str) -> RunResult:
+    async def cancel(self, run_id: RunId, *, reason: str) -> "RunResult":
         from agent_fabric.bootstrap.runs import cancel_run  # noqa: PLC0415 - what drives runs takes its time
 
         return await cancel_run(self.records)(run_id, by=this_person(), reason=reason)
 
-    async def answer(self, approval_id: str, answer: Answer) -> Answered:
+    async def answer(self, approval_id: str, answer: "Answer") -> Answered:
         from agent_fabric.bootstrap.runs import decide_approval  # noqa: PLC0415 - as above
 
         decide = decide_approval(self.records, lambda: configuration(self.records.layout.root))
@@ -134,7 +146,7 @@ class LocalRuns:
         search = search_runs(self.records, configuration(self.records.layout.root).config)
         return (await search(question, limit=limit, on_progress=on_progress)).runs
 
-    async def result(self, run_id: RunId) -> RunResult:
+    async def result(self, run_id: RunId) -> "RunResult":
         from agent_fabric.application.runs.fold_log import fold_log  # noqa: PLC0415 - few commands fold a log
         from agent_fabric.domain.runs.state import result_of  # noqa: PLC0415 - the same
 
@@ -143,13 +155,15 @@ class LocalRuns:
     async def run_dir(self, run_id: RunId) -> str:
         return self.records.layout.run_dir(run_id)
 
-    async def pages(self, run_id: RunId, *, whole: bool = False) -> AsyncGenerator[Sequence[Event], None]:
+    async def pages(self, run_id: RunId, *, whole: bool = False) -> "AsyncGenerator[Sequence[Event], None]":
         after, limit = -1, WHOLE_PAGE if whole else PAGE
         while events := await self.records.storage.reader.page(run_id, after=after, limit=limit, whole=whole):
             yield events
             after = events[-1].seq
 
-    async def follow(self, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
+    async def follow(self, run_id: RunId) -> "AsyncGenerator[Sequence[Event], None]":
+        from agent_fabric.domain.runs.consequences import consequences  # noqa: PLC0415 - events take their time
+
         after, status = -1, RunStatus.RUNNING
         while True:
             events = await self.records.storage.reader.page(run_id, after=after, limit=WHOLE_PAGE)
@@ -164,6 +178,8 @@ class LocalRuns:
 
     async def _uppermost(self, run_id: RunId) -> RunId:
         """Return the run that others work for: going on with it goes on with all of them."""
+        from agent_fabric.domain.events import RunCreated  # noqa: PLC0415 - as above
+
         reader = self.records.storage.reader
         while True:
             (created,) = await reader.page(run_id, after=-1, limit=1)

@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from agent_fabric.application.ports.approvals import Answer
-from agent_fabric.application.ports.embeddings import FoundRun
-from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.application.ports.runs import FoundRun, RunRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.search_runs import OnProgress
 from agent_fabric.client import FabricClient

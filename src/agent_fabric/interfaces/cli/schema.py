@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.domain.agents.shape import agent_schema
+from agent_fabric.domain.agents.check import agent_schema
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.evals.shape import eval_schema
+from agent_fabric.domain.evals.check import eval_schema
 from agent_fabric.domain.workflows.checks.shape import workflow_schema
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.output import print_json

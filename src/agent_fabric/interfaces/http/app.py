@@ -35,9 +35,10 @@ from agent_fabric.interfaces.http.gate import Gate
 from agent_fabric.interfaces.http.idempotency import Idempotency
 from agent_fabric.interfaces.http.identity.identity import add_identity
 from agent_fabric.interfaces.http.limiting import FailureLimit, Limiting
-from agent_fabric.interfaces.http.memory.memory import LazyMemory, add_memory
+from agent_fabric.interfaces.http.memory.memory import add_memory
 from agent_fabric.interfaces.http.models.models import add_model_server, add_models
 from agent_fabric.interfaces.http.observability.operations import add_doctor, add_health, add_operations, add_settings
+from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.routes import add_openai
 from agent_fabric.interfaces.http.openapi import describe
 from agent_fabric.interfaces.http.page.news import tell_news
@@ -70,7 +71,8 @@ def create_app(
 
     At `own_url` it can be reached from this machine: some doors ask the server in the name of who came through them.
     """
-    mcp, sockets, memory = McpEndpoint(own_url), Sockets(), LazyMemory(fabric)
+    mcp, sockets = McpEndpoint(own_url), Sockets()
+    storage, runs = fabric.records.storage, fabric.runs
     addresses = Addresses(fabric.settings.trusted_proxies)
     gate = Middleware(
         Gate,
@@ -78,7 +80,7 @@ def create_app(
         addresses=addresses,
         authenticate=fabric.authenticate,
         authenticate_page=fabric.identity.page_logins.read,
-        find=fabric.find,
+        find=runs.find,
         max_body_bytes=fabric.settings.max_body_bytes,
     )
     app = FastAPI(
@@ -88,55 +90,57 @@ def create_app(
         redirect_slashes=False,
         openapi_url=None,  # ours is the last route: they are tried in their order
         middleware=[
-            Middleware(FailureLimit, limits=fabric.limits, addresses=addresses),
+            Middleware(FailureLimit, limits=runs.start.limits, addresses=addresses),
             gate,
-            Middleware(Limiting, limits=fabric.limits, addresses=addresses),
-            Middleware(Idempotency, store=fabric.repeats, hashed=fabric.identity.authenticate.hasher.hash),
+            Middleware(Limiting, limits=runs.start.limits, addresses=addresses),
+            Middleware(Idempotency, store=storage.idempotency, hashed=fabric.identity.authenticate.hasher.hash),
             *middleware,
         ],
-        lifespan=lambda _: _lifespan(fabric, live, mcp, sockets, memory),
+        lifespan=lambda _: _lifespan(fabric, live, mcp, sockets),
         # Traces are made from the events of runs; FastAPI's own would cost every request.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     errors.install(app)
     routes = Routes(app.router.routes)  # one list: finding a route through routers costs as much as most answers
-    add_health(routes.with_tag("health"), fabric)
-    add_search(routes.with_tag("runs"), fabric)
-    add_runs(routes.with_tag("runs"), fabric, live)
-    add_model_server(routes.with_tag("models"), fabric)
-    add_models(routes.with_tag("models"), fabric)
-    add_agents(routes.with_tag("agents"), fabric)
-    add_workflows(routes.with_tag("workflows"), fabric)
-    add_evals(routes.with_tag("evals"), fabric)
-    add_schedules(routes.with_tag("schedules"), fabric)
-    add_dead_letters(routes.with_tag("dead letters"), fabric)
-    add_sensors(routes.with_tag("sensors"), fabric)
-    add_subscriptions(routes.with_tag("subscriptions"), fabric)
-    add_webhooks(routes.with_tag("webhooks"), fabric)
-    add_channels(routes.with_tag("channels"), fabric)
-    add_sessions(routes.with_tag("sessions"), fabric)
-    add_turns(routes.with_tag("sessions"), fabric)
-    add_memory(routes.with_tag("memory"), fabric, memory)
-    add_approvals(routes.with_tag("approvals"), fabric)
-    add_changes(routes.with_tag("runs"), fabric)
-    add_files(routes.with_tag("runs"), fabric)
-    add_verification(routes.with_tag("runs"), fabric)
-    add_operations(routes.with_tag("operations"), fabric, live)
-    add_audit(routes.with_tag("operations"), fabric)
-    add_policy(routes.with_tag("policy"), fabric)
+    add_health(routes.with_tag("health"), runs)
+    add_search(routes.with_tag("runs").below("/runs"), runs)
+    add_runs(routes.with_tag("runs"), runs, live)
+    add_model_server(routes.with_tag("models"), fabric.config, fabric.local)
+    add_models(routes.with_tag("models"), fabric.config, fabric.local)
+    add_agents(routes.with_tag("agents"), runs, fabric.agents)
+    add_workflows(routes.with_tag("workflows"), runs, fabric.workflows)
+    add_evals(routes.with_tag("evals"), runs, fabric.evals)
+    add_schedules(routes.with_tag("schedules"), fabric.automation, runs.start)
+    add_dead_letters(routes.with_tag("dead letters"), fabric.automation)
+    add_sensors(routes.with_tag("sensors"), fabric.automation)
+    add_subscriptions(routes.with_tag("subscriptions"), fabric.automation.messages)
+    add_webhooks(routes.with_tag("webhooks"), fabric.webhooks)
+    add_channels(routes.with_tag("channels"), fabric.channels)
+    add_sessions(routes.with_tag("sessions"), runs, fabric.chat)
+    add_turns(routes.with_tag("sessions"), runs, fabric.chat.chat)
+    add_memory(routes.with_tag("memory"), runs, fabric.memory)
+    add_approvals(routes.with_tag("approvals"), runs)
+    one_run = routes.with_tag("runs").below("/runs/{run_id}")
+    add_changes(one_run, runs, fabric.chat.chat)
+    add_files(one_run, runs)
+    add_verification(one_run, runs)
+    add_operations(routes.with_tag("operations"), fabric.operations, live)
+    add_audit(routes.with_tag("operations"), fabric.records)
+    add_policy(routes.with_tag("policy").below("/api/v1/policy"), runs)
     add_doctor(routes.with_tag("operations"), fabric)
-    add_cluster(routes.with_tag("operations"), fabric)
-    add_tool_servers(routes.with_tag("tool servers"), fabric)
+    add_cluster(routes.with_tag("operations"), storage.cluster)
+    add_tool_servers(routes.with_tag("tool servers"), fabric.config, fabric.local)
     add_identity(routes.with_tag("identity"), fabric.identity)
-    add_openai(routes.with_tag("openai"), fabric, live)
-    add_a2a(routes.with_tag("a2a"), fabric, live)
-    add_secrets(routes.with_tag("secrets"), fabric)
-    add_settings(routes.with_tag("settings"), fabric)
-    add_nodes(routes.with_tag("nodes"), fabric, own_url=own_url)
-    add_node_execution(routes.with_tag("nodes"), fabric)
-    add_node_commands(routes.with_tag("nodes"), fabric)
+    models = Models(fabric.config, fabric.agents, fabric.workflows)
+    add_openai(routes.with_tag("openai"), runs, live, models)
+    add_a2a(routes.with_tag("a2a"), runs, live, models)
+    add_secrets(routes.with_tag("secrets").below("/api/v1/secrets"), fabric.local)
+    add_settings(routes.with_tag("settings"), fabric.operations.stored_settings)
+    add_nodes(routes.with_tag("nodes"), fabric.fleet, runs.find, own_url=own_url)
+    add_node_execution(routes.with_tag("nodes"), fabric.fleet, runs.start)
+    add_node_commands(routes.with_tag("nodes"), fabric.fleet, runs)
     add_node_socket(routes, fabric.fleet)
-    add_fleet_plans(routes.with_tag("fleet"), fabric)
+    add_fleet_plans(routes.with_tag("fleet"), fabric.fleet, runs.start)
     add_mcp(routes, mcp)
     add_page(
         routes.with_tag("page"), fabric, live, sockets=sockets, addresses=addresses, port=urlsplit(own_url).port or 0
@@ -148,28 +152,14 @@ def create_app(
 
 
 @asynccontextmanager
-async def _lifespan(
-    fabric: ServerFabric, live: LiveRuns, mcp: McpEndpoint, sockets: Sockets, memory: LazyMemory
-) -> AsyncIterator[None]:
-    unfinished = await fabric.left_at_start()
-    fabric.dispatch.expect(unfinished)
-    fabric.listen_to_hints()
+async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpEndpoint, sockets: Sockets) -> AsyncIterator[None]:
     fabric.channels.show_answers(live.answer_so_far)
-    tasks = [
-        asyncio.create_task(watch(fabric, live)),
-        asyncio.create_task(tell_news(fabric, sockets)),
-        asyncio.create_task(fabric.recover_runs(unfinished)),
-        *(asyncio.create_task(duty) for duty in fabric.driving()),
-        *(asyncio.create_task(duty) for duty in fabric.automation.duties()),
-        asyncio.create_task(fabric.outgoing.relay()),
-        asyncio.create_task(fabric.evals.jobs.resume_unfinished()),
-        asyncio.create_task(fabric.log_missing_prerequisites()),
-        asyncio.create_task(fabric.log_shared_runs()),
-        asyncio.create_task(memory.find_missing_vectors()()),
-        *(asyncio.create_task(duty) for duty in fabric.operations.duties()),
-        *(asyncio.create_task(duty) for duty in fabric.fleet.duties()),
-        *(asyncio.create_task(duty) for duty in fabric.channels.duties()),
+    duties = [
+        *await fabric.duties(),
+        watch(fabric.runs, live, fabric.wake_ups),
+        tell_news(fabric.runs, fabric.chat.chat.sessions, sockets),
     ]
+    tasks = [asyncio.create_task(duty) for duty in duties]
     try:
         yield
     finally:

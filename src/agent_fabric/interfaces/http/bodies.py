@@ -1,6 +1,7 @@
 """The body of a request, checked."""
 
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -20,6 +21,16 @@ class RequestBody(BaseModel):
     """A JSON object with no other fields than those listed, each of exactly its type."""
 
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    def __init_subclass__(cls, *, example: Mapping[str, Any] | None = None, **config: Any) -> None:
+        """Take what pydantic takes, and an example for the API's description."""
+        super().__init_subclass__(**config)
+        if example is not None:
+            cls.model_config["json_schema_extra"] = {"examples": [dict(example)]}
+
+
+class LenientBody(RequestBody, strict=False):
+    """The same, whose values may be of a type that stands for theirs, such as text for a choice."""
 
 
 async def read_body(request: Request, model: type[Body], *, required: bool = True) -> Body:

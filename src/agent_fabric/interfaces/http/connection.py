@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+import uvicorn
 from starlette.types import Scope
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -73,6 +74,22 @@ def abort(scope: Scope) -> None:
     transport: asyncio.Transport | None = scope.get("state", {}).get(_TRANSPORT)
     if transport is not None:
         transport.abort()
+
+
+def uvicorn_config(app: Any, **more: Any) -> uvicorn.Config:
+    """Return how uvicorn serves an app of ours; what matters is logged where it happens."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        lifespan="on",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        headers=HEADERS,
+        **more,
+    )
 
 
 class _Flow(FlowControl):

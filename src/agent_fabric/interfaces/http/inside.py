@@ -11,7 +11,7 @@ from agent_fabric.bootstrap.server import build_server
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.interfaces.http.app import create_app
-from agent_fabric.interfaces.http.connection import HEADERS, Connection
+from agent_fabric.interfaces.http.connection import uvicorn_config
 from agent_fabric.interfaces.http.names import names_of, url_of
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.server import open_listener
@@ -32,21 +32,7 @@ async def serving_inside(root: Path, loaded: Loaded) -> AsyncIterator[str]:
     with open_listener(HOST, 0) as listener:
         port = listener.getsockname()[1]
         app = create_app(fabric, live, hosts=names_of(HOST, port, ()), own_url=url_of(HOST, port))
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                http=Connection,
-                lifespan="on",
-                ws="none",
-                log_config=None,
-                log_level="critical",
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                headers=HEADERS,
-                timeout_graceful_shutdown=1,
-            )
-        )
+        server = uvicorn.Server(uvicorn_config(app, ws="none", timeout_graceful_shutdown=1))
         serving = asyncio.create_task(server._serve([listener]))  # noqa: SLF001 - `serve` takes over the signals
         try:
             while not server.started:

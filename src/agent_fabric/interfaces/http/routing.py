@@ -10,7 +10,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, NamedTuple, ParamSpec, Protocol, TypeVar, get_args, get_origin, overload
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_args,
+    get_origin,
+    overload,
+)
 
 from fastapi import Request
 from fastapi.routing import APIRoute
@@ -20,10 +32,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.identity.principals import Scope as Right
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import read_body
-from agent_fabric.interfaces.http.locks import must_be_allowed, narrow_to_run
+from agent_fabric.interfaces.http.locks import must_be_allowed, narrow_to_run, who_answers, who_asks
 from agent_fabric.interfaces.http.openapi import EVERYWHERE, UNREADABLE, Described, Responses, gives, problems, takes
 from agent_fabric.wire.shape import Listing, Shape
 
@@ -37,6 +50,9 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAY_BE_ABSENT = "may be absent"
 OptionalBody = Annotated[B, _MAY_BE_ABSENT]
 """A body that stands for an empty object if it is absent."""
+_LOOKED_UP = "looked up"
+Answerer = Annotated[Principal, _LOOKED_UP]
+"""The caller of a route that answers what a run asks: a program that a run has started acts for the run."""
 HIDDEN = ""
 """The summary of a route that the API's description leaves out."""
 
@@ -73,7 +89,8 @@ class Route(BaseRoute):
     path: str
     access: Right | Open
     handler: Callable[..., Awaitable[Any]]
-    """What it declares says what it gets: a model is the body, `Request` the request; FastAPI finds the others."""
+    """What it declares says what it gets: a model is the body, `Principal` the caller, `Request` the request; FastAPI
+    finds the others."""
     tag: str = ""
     summary: str = ""
     """Empty: `HIDDEN`."""
@@ -127,6 +144,8 @@ class Route(BaseRoute):
             values[takes.request] = request
         if takes.body is not None:
             values[takes.body_name] = await read_body(request, takes.body, required=takes.required)
+        if takes.caller:
+            values[takes.caller] = await who_answers(request) if takes.looked_up else who_asks(request)
         value = await self.handler(**values)
         if value is None:
             return Response(status_code=self.status)
@@ -189,73 +208,69 @@ class _Taken(NamedTuple):
     body: type[BaseModel] | None
     required: bool
     """Whether there must be a body."""
+    caller: str
+    """The parameter that is the caller; empty: none."""
+    looked_up: bool
+    """Whether it is found out if a run calls, whatever is shown."""
     others: Sequence[Parameter]
     """What comes from path, query and headers."""
 
 
 def _taken_by(handler: Callable[..., object]) -> _Taken:
     request, body_name, body, required = "", "", None, True
+    caller, looked_up = "", False
     others = []
     for each in signature(handler).parameters.values():
         kind, *notes = get_args(each.annotation) if get_origin(each.annotation) is Annotated else [each.annotation]
         if kind is Request:
             request = each.name
+        elif kind is Principal:
+            caller, looked_up = each.name, _LOOKED_UP in notes
         elif isinstance(kind, type) and issubclass(kind, BaseModel):
             body_name, body, required = each.name, kind, _MAY_BE_ABSENT not in notes
         else:
             others.append(each)
-    return _Taken(request, body_name, body, required, others)
+    return _Taken(request, body_name, body, required, caller, looked_up, others)
+
+
+class More(TypedDict, total=False):
+    """What a row may say beyond what every row says."""
+
+    status: int
+    fails: Sequence[int]
+    """Statuses of problems."""
+    also: Responses
+    """Answers with another status or type than the usual one."""
+    head: bool
+    content: Mapping[str, Any]
+    """Describes a body that the function reads by itself."""
 
 
 class Verb:
     """Adds routes of one method to the table."""
 
-    def __init__(self, method: str, tag: str, rows: list[BaseRoute]) -> None:
-        self._method, self._tag, self._rows = method, tag, rows
+    def __init__(self, method: str, tag: str, rows: list[BaseRoute], prefix: str) -> None:
+        self._method, self._tag, self._rows, self._prefix = method, tag, rows, prefix
 
     @overload
     def __call__(
-        self,
-        path: str,
-        access: Right | Open,
-        summary: str,
-        answer: Answer[A],
-        *,
-        status: int = 200,
-        fails: Sequence[int] = (),
-        also: Responses | None = None,
-        head: bool = False,
-        content: Mapping[str, Any] | None = None,
+        self, path: str, access: Right | Open, summary: str, answer: Answer[A], **more: Unpack[More]
     ) -> Callable[[Callable[P, Awaitable[A | Response]]], object]: ...
 
     @overload
     def __call__(
-        self,
-        path: str,
-        access: Right | Open,
-        summary: str,
-        answer: type[BaseModel] | None = None,
-        *,
-        status: int = 200,
-        fails: Sequence[int] = (),
-        also: Responses | None = None,
-        head: bool = False,
-        content: Mapping[str, Any] | None = None,
+        self, path: str, access: Right | Open, summary: str, answer: type[BaseModel] | None = None, **more: Unpack[More]
     ) -> Callable[[Callable[P, Awaitable[Response | None]]], object]: ...
 
     def __call__(
         self, path: str, access: Right | Open, summary: str, answer: Any = None, **more: Any
     ) -> Callable[[Any], object]:
-        """Return what adds a function as a route.
-
-        `also` describes answers with another status or type than the usual one, `fails` lists statuses of problems;
-        `content` describes a body that the function reads by itself.
-        """
+        """Return what adds a function as a route."""
 
         def add(handler: Callable[..., Awaitable[Any]]) -> object:
             row = Route(
                 method=self._method,
-                path=path,
+                path=self._prefix + path,
                 access=access,
                 handler=handler,
                 tag=self._tag,
@@ -272,14 +287,19 @@ class Verb:
 class Routes:
     """The table. Routes are tried in their order."""
 
-    def __init__(self, rows: list[BaseRoute], tag: str = "") -> None:
-        self._rows = rows
-        self.get, self.post, self.put = Verb("GET", tag, rows), Verb("POST", tag, rows), Verb("PUT", tag, rows)
-        self.patch, self.delete = Verb("PATCH", tag, rows), Verb("DELETE", tag, rows)
+    def __init__(self, rows: list[BaseRoute], tag: str = "", prefix: str = "") -> None:
+        self._rows, self._tag, self._prefix = rows, tag, prefix
+        self.get, self.post, self.put, self.patch, self.delete = (
+            Verb(method, tag, rows, prefix) for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+        )
 
     def with_tag(self, tag: str) -> "Routes":
         """Return what adds routes to the same table, described under a heading."""
         return Routes(self._rows, tag)
+
+    def below(self, path: str) -> "Routes":
+        """Return what adds routes whose paths begin so."""
+        return Routes(self._rows, self._tag, self._prefix + path)
 
     def add(self, row: BaseRoute) -> None:
         """Add a row as it is, such as a socket or a route that the API's description leaves out."""

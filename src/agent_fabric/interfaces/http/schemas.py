@@ -7,16 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from agent_fabric.application.ports.secrets import MAX_SECRET_BYTES
 from agent_fabric.config.constants import MAX_PROMPT_CHARS, POOL_PATTERN
 from agent_fabric.domain.secrets.references import SHORTEST_NAMED
-from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
+from agent_fabric.interfaces.http.bodies import WHOLE, LenientBody, RequestBody
 
 SAYS_SOMETHING = r"[^\s\x00-\x1f\x7f-\x9f]"
 """Fits what has more than blanks and control characters."""
 
 
-class RunRequest(
-    RequestBody,
-    json_schema_extra={"examples": [{"prompt": "Write hello.py that prints the first ten primes, and run it."}]},
-):
+class RunRequest(RequestBody, example={"prompt": "Write hello.py that prints the first ten primes, and run it."}):
     """A task, with the options of `fabric run`."""
 
     prompt: Annotated[
@@ -48,18 +45,18 @@ class RunRequest(
     """The run to follow up, or the beginning of its id: the new run continues its conversation, in its workspace."""
 
 
-class ResumeRequest(RequestBody, json_schema_extra={"examples": [{}]}):
+class ResumeRequest(RequestBody, example={}):
     """Nothing: a run continues as it was asked for."""
 
 
-class CancelRequest(RequestBody, json_schema_extra={"examples": [{"reason": "changed my mind"}]}):
+class CancelRequest(RequestBody, example={"reason": "changed my mind"}):
     """Why a run is ended."""
 
     reason: Annotated[str, StringConstraints(max_length=10_000)] = ""
     """For the log."""
 
 
-class UndoRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"dry_run": True}]}):
+class UndoRequest(LenientBody, example={"dry_run": True}):
     """What to take back."""
 
     paths: list[Annotated[str, StringConstraints(min_length=1, max_length=4096)]] = Field(default=[], max_length=1_000)
@@ -87,21 +84,21 @@ class SecretValue(RequestBody):
     """At least four characters between blanks. No route ever gives it back."""
 
 
-class ToolServerToInspect(RequestBody, json_schema_extra={"examples": [{"name": "time"}]}):
+class ToolServerToInspect(RequestBody, example={"name": "time"}):
     """Which tool server is looked at."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=400)]
     """Its name; or SPECIALIST/NAME if several have it."""
 
 
-class ProbeRequest(RequestBody, json_schema_extra={"examples": [{"key": "quality"}]}):
+class ProbeRequest(RequestBody, example={"key": "quality"}):
     """Which model is asked."""
 
     key: Annotated[str, StringConstraints(max_length=200)] | None = None
     """A key of `models`; by default the one that works."""
 
 
-class PullRequest(RequestBody, json_schema_extra={"examples": [{"name": "quality"}]}):
+class PullRequest(RequestBody, example={"name": "quality"}):
     """Which model is downloaded."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)]

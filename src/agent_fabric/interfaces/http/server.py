@@ -26,7 +26,7 @@ from agent_fabric.domain.cluster.roles import Role
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.interfaces.http.access_log import AccessLog
 from agent_fabric.interfaces.http.app import create_app
-from agent_fabric.interfaces.http.connection import HEADERS, SEND_BUFFER_BYTES, SOCKETS, Connection
+from agent_fabric.interfaces.http.connection import SEND_BUFFER_BYTES, SOCKETS, uvicorn_config
 from agent_fabric.interfaces.http.names import is_loopback, names_of, seen_from_here, url_of
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 
@@ -173,16 +173,8 @@ class _Server(uvicorn.Server):
         self._told = threading.Event()
         timeout_s = fabric.settings.shutdown_timeout_s
         super().__init__(
-            uvicorn.Config(
+            uvicorn_config(
                 AccessLog(app, count=fabric.operations.watchers.metrics.count_answer),
-                http=Connection,
-                lifespan="on",
-                log_config=None,
-                log_level="critical",  # what matters is logged where it happens
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                headers=HEADERS,
                 timeout_graceful_shutdown=max(1, int(0.2 * timeout_s)),
                 ssl_context_factory=None if tls is None else lambda *_: tls,
                 **SOCKETS,

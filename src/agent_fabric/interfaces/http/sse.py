@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 class Reader:
     """One who follows a run: gets everything behind `after`, in order, nothing twice."""
 
-    fabric: ServerFabric
+    runs: ServedRuns
     live: LiveRuns
     run_id: RunId
     drive: Drive | None = None
@@ -80,7 +80,7 @@ class Reader:
     async def _events(self, feed: Feed) -> AsyncGenerator[bytes, None]:
         self._said = feed.delta_count
         if feed.tip < 0:
-            feed.begin(await self.fabric.reader.newest(self.run_id))
+            feed.begin(await self.runs.reader.newest(self.run_id))
         self.after = min(self.after, feed.tip)
         beats, ending = self.live.beats, False
         while not self._gone:
@@ -96,7 +96,7 @@ class Reader:
                 return
             if self._has_ended(feed):
                 ending = True  # a last look: what ended the run may not have been told here
-                feed.add([await self.fabric.reader.newest(self.run_id)])
+                feed.add([await self.runs.reader.newest(self.run_id)])
             elif beats != self.live.beats:
                 beats = self.live.beats
                 yield PING
@@ -107,7 +107,7 @@ class Reader:
         """Return the next frames, from the ring if it reaches back far enough; no more than are sent together."""
         frames = None if self.full else feed.after(self.after, most_bytes=CHUNK_BYTES)
         if frames is None and self.after < feed.tip:
-            frames = _first(await self.live.read_stored(self.fabric.reader, self.run_id, self.after, full=self.full))
+            frames = _first(await self.live.read_stored(self.runs.reader, self.run_id, self.after, full=self.full))
         frames = frames or []
         reached = self.after + len(frames)
         if self.deltas:
@@ -163,40 +163,34 @@ class Reader:
         return self._end_frame(result)
 
     async def _result(self) -> RunResult:
-        return (await look_at(self.fabric, self.run_id)).result
+        return (await look_at(self.runs, self.run_id)).result
 
     def _end_frame(self, result: RunResult) -> bytes:
         kind = DONE if result.status is RunStatus.COMPLETED else ERROR
-        return _sentinel(self.run_id, kind, result_object(result, self.fabric.run_dir(self.run_id)))
+        return _sentinel(self.run_id, kind, result_object(result, self.runs.run_dir(self.run_id)))
 
     def _wake(self, _: object) -> None:
         self._waiter.wake()
 
 
-class EventStream(Response):
-    """Sends what a reader gets. A client that has gone is noticed at once; one that does not read holds up no one."""
+class RunStream(Response):
+    """Sends what becomes of a run. A client that has gone is noticed at once; a slow one holds up no one."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, reader: Reader) -> None:
-        self.status_code = 200
-        self.background = None
-        self._reader = reader
-        self.init_headers(
-            {
-                "cache-control": "no-cache",
-                "x-accel-buffering": "no",
-                "content-location": f"/runs/{reader.run_id}/events",
-            }
-        )
+    def __init__(self, run_id: RunId, chunks: AsyncGenerator[bytes, None], leave: Callable[[object], None]) -> None:
+        """Take what is to be sent, and what ends it once the client has gone."""
+        self.status_code, self.background = 200, None
+        self._run_id, self._chunks, self._leave = run_id, chunks, leave
+        self.init_headers({"cache-control": "no-cache", "x-accel-buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"][SHOWN_RUN] = self._reader.run_id
+        scope["state"][SHOWN_RUN] = self._run_id
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         gone = asyncio.ensure_future(wait_for_disconnect(receive))
-        gone.add_done_callback(self._reader.leave)
+        gone.add_done_callback(self._leave)
         try:
-            async with aclosing(self._reader.chunks()) as chunks:
+            async with aclosing(self._chunks) as chunks:
                 async for chunk in chunks:
                     for start in range(0, len(chunk), 2 * CHUNK_BYTES):
                         piece = chunk[start : start + 2 * CHUNK_BYTES]
@@ -204,6 +198,13 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b""})
         finally:
             gone.cancel()
+
+
+def event_stream(reader: Reader) -> Response:
+    """Return what sends what a reader gets."""
+    stream = RunStream(reader.run_id, reader.chunks(), reader.leave)
+    stream.headers["content-location"] = f"/runs/{reader.run_id}/events"
+    return stream
 
 
 async def wait_for_disconnect(receive: Receive) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState, result_of
@@ -36,67 +36,67 @@ class RunView:
         return self.state.task
 
 
-async def look_at(fabric: ServerFabric, run_id: RunId) -> RunView:
+async def look_at(runs: ServedRuns, run_id: RunId) -> RunView:
     """Sum a run up, whichever process drives it.
 
     Raises:
         RunNotFound: there is no such run.
     """
-    view = await _look(fabric, run_id)
+    view = await _look(runs, run_id)
     if view.status.settled and not view.state.status.settled:  # it has ended since its log was read
-        view = await _look(fabric, run_id)
+        view = await _look(runs, run_id)
     return view
 
 
-async def state_of(fabric: ServerFabric, run_id: RunId) -> RunState:
+async def state_of(runs: ServedRuns, run_id: RunId) -> RunState:
     """Return where a run stands, whichever process drives it.
 
     Raises:
         RunNotFound: there is no such run.
     """
-    return (await _fold(fabric, run_id))[0]
+    return (await _fold(runs, run_id))[0]
 
 
-async def _fold(fabric: ServerFabric, run_id: RunId) -> tuple[RunState, float, float]:
+async def _fold(runs: ServedRuns, run_id: RunId) -> tuple[RunState, float, float]:
     """Return where a run stands, when it was created, and when anything last happened to it."""
     state = RunState(run_id)
     created_at = updated_at = 0.0
-    while events := await fabric.reader.page(run_id, after=state.next_seq - 1, limit=PAGE):
+    while events := await runs.reader.page(run_id, after=state.next_seq - 1, limit=PAGE):
         created_at, updated_at = created_at or events[0].ts, events[-1].ts
         for event in events:
             evolve(state, event)
     return state, created_at, updated_at
 
 
-async def _look(fabric: ServerFabric, run_id: RunId) -> RunView:
-    state, created_at, updated_at = await _fold(fabric, run_id)
-    status = state.status if state.status.settled else await status_of(fabric, run_id)
+async def _look(runs: ServedRuns, run_id: RunId) -> RunView:
+    state, created_at, updated_at = await _fold(runs, run_id)
+    status = state.status if state.status.settled else await status_of(runs, run_id)
     return RunView(state, status, created_at, updated_at)
 
 
-async def status_of(fabric: ServerFabric, run_id: RunId) -> RunStatus:
+async def status_of(runs: ServedRuns, run_id: RunId) -> RunStatus:
     """Tell where a run stands; one that waits here for its turn is running.
 
     Raises:
         RunNotFound: there is no such run.
     """
-    status = await fabric.reader.status(run_id)
-    return RunStatus.RUNNING if status is RunStatus.INTERRUPTED and run_id in fabric.dispatch else status
+    status = await runs.reader.status(run_id)
+    return RunStatus.RUNNING if status is RunStatus.INTERRUPTED and run_id in runs.dispatch else status
 
 
-def answer(fabric: ServerFabric, result: RunResult) -> dict[str, Any]:
+def answer(runs: ServedRuns, result: RunResult) -> dict[str, Any]:
     """Return a run's result as the command line prints it."""
-    return result_object(result, fabric.run_dir(result.run_id))
+    return result_object(result, runs.run_dir(result.run_id))
 
 
-def details_object(fabric: ServerFabric, view: RunView) -> dict[str, Any]:
+def details_object(runs: ServedRuns, view: RunView) -> dict[str, Any]:
     """Return the same with what was asked for, and when."""
-    shown = answer(fabric, view.result)
+    shown = answer(runs, view.result)
     shown["_meta"] |= {
         "prompt": view.task.prompt,
         "created_at": view.created_at,
         "updated_at": view.updated_at,
-        "queued": fabric.dispatch.is_queued(view.result.run_id),
+        "queued": runs.dispatch.is_queued(view.result.run_id),
         "events": view.state.next_seq,
         "owner": view.task.owner,
         "visibility": view.task.visibility,

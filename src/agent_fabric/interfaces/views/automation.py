@@ -1,28 +1,23 @@
 """Schedules as JSON, each with what it does next and what it did last."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_fabric.application.automation.explain_schedule import upcoming
-from agent_fabric.application.ports.automation import FiringOverview
-from agent_fabric.domain.automation.schedule import Rule, Schedule
-from agent_fabric.domain.automation.timing import next_after
-from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
+from agent_fabric.application.automation.explain_schedule import ExplainSchedule
+from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.wire.automation import ASKED_PERSON, FIRING, PLANNED, SCHEDULE
 
 SHOWN_NEXT = 5
-YEAR_S = 366 * 86_400.0
 
 
-async def schedule_object(schedule: Schedule, overview: FiringOverview) -> dict[str, Any]:
+async def schedule_object(schedule: Schedule, explain: ExplainSchedule) -> dict[str, Any]:
     """Return everything about a schedule."""
-    return (await schedule_objects([schedule], overview))[0]
+    return (await schedule_objects([schedule], explain))[0]
 
 
-async def schedule_objects(schedules: Sequence[Schedule], overview: FiringOverview) -> list[dict[str, Any]]:
+async def schedule_objects(schedules: Sequence[Schedule], explain: ExplainSchedule) -> list[dict[str, Any]]:
     """Return everything about schedules; the store is asked once for all of them."""
-    names = [each.name for each in schedules]
+    names, overview = [each.name for each in schedules], explain.overview
     newest, waiting, asked = (
         await overview.newest(names),
         await overview.waiting(names),
@@ -31,7 +26,7 @@ async def schedule_objects(schedules: Sequence[Schedule], overview: FiringOvervi
     return [
         {
             **SCHEDULE.dump(each),
-            "next": next_firings(each),
+            "next": _next_firings(each, explain),
             "last": FIRING.dump(newest[each.name]) if each.name in newest else None,
             "queued": waiting.get(each.name, 0),
             "waits": ASKED_PERSON.dump(asked[each.name]) if each.name in asked else None,
@@ -40,15 +35,8 @@ async def schedule_objects(schedules: Sequence[Schedule], overview: FiringOvervi
     ]
 
 
-def next_firings(schedule: Schedule, count: int = SHOWN_NEXT) -> list[Mapping[str, Any]]:
+def _next_firings(schedule: Schedule, explain: ExplainSchedule) -> list[Mapping[str, Any]]:
     """Return the next instants at which a schedule is due; none while it is paused."""
     if not schedule.is_active:
         return []
-    return [PLANNED.dump(each) for each in upcoming(schedule.rule, read_cron, time.time(), count)]
-
-
-def end_of_simulation(rule: Rule, start: float, until: float | None) -> float:
-    """Return where a simulation ends that was not told: after a year, or the five next instants if they are later."""
-    if until is not None:
-        return until
-    return max(start + YEAR_S, next_after(rule.timing(read_cron), start) or 0.0)
+    return [PLANNED.dump(each) for each in explain.upcoming(schedule.rule, explain.clock.now(), SHOWN_NEXT)]

@@ -4,20 +4,23 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent_fabric.application.chat.export_session import SessionExport
 from agent_fabric.domain.chat.sessions import COMPLETED, ChatMessage
-from agent_fabric.domain.events import Event, ModelAnswered, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.wire.chat import MESSAGE, SESSION
-from agent_fabric.wire.event_lines import line_of
+
+if TYPE_CHECKING:  # lists of sessions need no events
+    from agent_fabric.application.chat.export_session import SessionExport
+    from agent_fabric.domain.events import Event
 
 _FENCES = re.compile(r"`{3,}")
 _WHO = {"user": "You", "assistant": "Agent"}
 
 
-def json_export(export: SessionExport) -> dict[str, Any]:
+def json_export(export: "SessionExport") -> dict[str, Any]:
     """Return a session with its messages and the logs of its turns, nothing cut."""
+    from agent_fabric.wire.event_lines import line_of  # noqa: PLC0415 - see above
+
     return {
         "session": SESSION.dump(export.session),
         "messages": [MESSAGE.dump(each) for each in export.messages],
@@ -28,7 +31,7 @@ def json_export(export: SessionExport) -> dict[str, Any]:
     }
 
 
-def markdown_export(export: SessionExport) -> str:
+def markdown_export(export: "SessionExport") -> str:
     """Return a session as people read it: what was said, and between it what was done."""
     session = export.session
     lines = [f"# {_one_line(session.title) or 'Session'}", ""]
@@ -50,8 +53,10 @@ def _message_lines(message: ChatMessage) -> Iterator[str]:
         yield ""
 
 
-def _work(events: Sequence[Event]) -> Iterator[str]:
+def _work(events: "Sequence[Event]") -> Iterator[str]:
     """Return the tool calls of a turn and what they gave, whole."""
+    from agent_fabric.domain.events import ModelAnswered, ToolCalled, ToolErred, ToolReturned  # noqa: PLC0415 - as above
+
     for event in events:
         match event.body:
             case ModelAnswered(content=text, tool_calls=calls) if calls and text.strip():

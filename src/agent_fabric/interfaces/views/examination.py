@@ -6,18 +6,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agent_fabric.application.models.list_models import ModelList
-from agent_fabric.application.observability.check_health import (
-    CheckHealth,
-    Egress,
-    HealthFinding,
-    Level,
-    Need,
-    SandboxStatus,
-)
+from agent_fabric.application.observability.check_health import CheckHealth, Egress, Need, SandboxStatus
 from agent_fabric.bootstrap.records import key_needs
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.tools import BROWSER
 from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.observability.findings import HealthFinding, Level
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.infrastructure.machine import ThisMachine
 from agent_fabric.infrastructure.sandbox.levels import choose_level

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from agent_fabric.application.runs.wake_answered_runs import LOOK_EVERY_S, TRY_AGAIN_AFTER_S, WakeAnsweredRuns
+from agent_fabric.application.runs.take_up_runs import LOOK_EVERY_S, TRY_AGAIN_AFTER_S, WakeAnsweredRuns
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.testing.fakes import FrozenClock

@@ -31,9 +31,6 @@ class SilentLog:
     def __init__(self) -> None:
         self.lines: list[tuple[str, dict[str, object]]] = []
 
-    def bind(self, **fields: object) -> "SilentLog":
-        return self
-
     def debug(self, event: str, /, **fields: object) -> None:
         self.lines.append((event, fields))
 

@@ -11,8 +11,8 @@ from agent_fabric.domain.channels.deliveries import DeliveryStatus, PartKind
 from agent_fabric.domain.channels.files import MAX_FILE_IN, MAX_FILES_IN
 from agent_fabric.domain.channels.inbound import InboundFile
 from agent_fabric.domain.errors import RunFileNotFound, StoreUnavailable
-from agent_fabric.testing.channels import ScriptedChannel
 from agent_fabric.testing.fakes import FrozenClock
+from scripted_channel import ScriptedChannel
 from unit.application.channels.world import World
 
 PHOTO = InboundFile(file_id="f1", name="../photo\u202e.jpg", size=4)

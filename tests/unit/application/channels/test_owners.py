@@ -5,7 +5,7 @@ import asyncio
 from agent_fabric.application.channels.run_channel import KEPT_S
 from agent_fabric.application.ports.channels import ChannelState, Take
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.testing.channels import ScriptedChannel
+from scripted_channel import ScriptedChannel
 from unit.application.channels.world import World
 
 

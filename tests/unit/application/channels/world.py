@@ -29,11 +29,11 @@ from agent_fabric.domain.identity.accounts import User
 from agent_fabric.domain.identity.principals import Role
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.calls import Policy
-from agent_fabric.testing.channels import ScriptedChannel
 from agent_fabric.testing.fakes import CountingIds, FrozenClock
 from contract.run_repository_contract import completed, log, run_created
 from contract.storage_contract import START, asked
 from memory_storage import MemoryStorage
+from scripted_channel import ScriptedChannel
 
 GROUP = Place("scripted", "1", "-5", is_direct=False)
 

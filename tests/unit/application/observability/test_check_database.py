@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from agent_fabric.application.observability.check_database import check_database
-from agent_fabric.application.observability.check_health import Level, can_run
+from agent_fabric.application.observability.check_health import can_run
 from agent_fabric.application.ports.database import DatabaseFacts
+from agent_fabric.domain.observability.findings import Level
 
 GOOD = DatabaseFacts(
     place="PostgreSQL at db, database fabric",

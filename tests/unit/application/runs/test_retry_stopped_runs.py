@@ -6,8 +6,7 @@ from typing import cast
 import pytest
 
 from agent_fabric.application.ports.vitals import StoreGauge, StoreMeasures
-from agent_fabric.application.runs.resume_unfinished_runs import ResumeUnfinishedRuns
-from agent_fabric.application.runs.retry_stopped_runs import ROOM_BYTES, RetryStoppedRuns
+from agent_fabric.application.runs.take_up_runs import ROOM_BYTES, ResumeUnfinishedRuns, RetryStoppedRuns
 from agent_fabric.domain.errors import StoreFull
 from agent_fabric.domain.ids import RunId
 from agent_fabric.testing.fakes import FrozenClock

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.agents.check import KnownToAgents, problems_in_agent
+from agent_fabric.domain.agents.check import AGENT, KnownToAgents, agent_schema, problems_in_agent
 from agent_fabric.domain.agents.definition import AgentDefinition, AgentRole, Dependency, DependencyKind, agent_from
-from agent_fabric.domain.agents.shape import AGENT, agent_schema
 from agent_fabric.domain.definitions.problems import MAX_PROBLEMS
 from agent_fabric.domain.tools.capabilities import CAPABILITIES
 from agent_fabric.domain.tools.json_schema import problems_with

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.application.agents.brief_agent import brief_for
-from agent_fabric.domain.agents.check import KnownToAgents, problems_in_agent
+from agent_fabric.domain.agents.check import AGENT, KnownToAgents, problems_in_agent
 from agent_fabric.domain.agents.definition import agent_from
-from agent_fabric.domain.agents.shape import AGENT
 from agent_fabric.domain.errors import InvalidInputs
 from effort import examples
 

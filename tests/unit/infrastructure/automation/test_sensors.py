@@ -66,12 +66,9 @@ def _look_at_each(root: Path) -> int:
 
 
 def _processor_s(work: Callable[[], int], count: int) -> float:
-    taken = []
-    for _ in range(3):
-        before = time.process_time()
-        assert work() == count
-        taken.append(time.process_time() - before)
-    return min(taken)
+    before = time.process_time()
+    assert work() == count
+    return time.process_time() - before
 
 
 @pytest.mark.slow
@@ -81,5 +78,10 @@ def test_a_scan_of_many_files_takes_little_more_than_looking_at_them(tmp_path: P
         (tmp_path / f"d{folder}").mkdir()
         for name in range(500):
             (tmp_path / f"d{folder}" / f"f{name}").touch()
-    scanned = _processor_s(lambda: len(dict(scan(tmp_path, ("**",)))), count)
-    assert scanned < 2 * _processor_s(lambda: _look_at_each(tmp_path), count)
+    # Side by side, and the best of five: a busy machine slows either of the two down for a moment.
+    ratios = [
+        _processor_s(lambda: len(dict(scan(tmp_path, ("**",)))), count)
+        / _processor_s(lambda: _look_at_each(tmp_path), count)
+        for _ in range(5)
+    ]
+    assert min(ratios) < 2

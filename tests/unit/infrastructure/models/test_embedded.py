@@ -8,7 +8,7 @@ import pytest
 from agent_fabric.domain.errors import ConfigError, ModelRefused, ModelUnreachable, WeightsUnavailable
 from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.infrastructure.models.embedded import EmbeddedBackend, embedded_card
-from agent_fabric.infrastructure.models.openai_compatible import HttpSession
+from agent_fabric.infrastructure.models.model_http import HttpSession
 from agent_fabric.testing.fakes import quiet
 from agent_fabric.testing.workbench import SETTINGS
 

@@ -107,6 +107,19 @@ def test_text_that_has_no_utf8_is_escaped_and_still_arrives() -> None:
 # ── what is understood ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_a_message_is_encoded_once_also_behind_a_summary_that_took_the_place_of_others() -> None:
+    first, old, newest = (Message(Role.USER, text) for text in ("first", "old", "newest"))
+    request_of([first, old, newest])
+    before = (first.encoded, newest.encoded)
+    summary = Message(Role.USER, "what was old")
+    request_of([first, summary, newest])
+    once = summary.encoded
+    body = json.loads(request_of([first, summary, newest]))
+    assert [each["content"] for each in body["messages"]] == ["first", "what was old", "newest"]
+    assert summary.encoded is once
+    assert (first.encoded, newest.encoded) == before
+
+
 def completion(reply: Reply) -> ChatCompletion:
     request: dict[str, Any] = {"stream_options": {"include_usage": True}}
     return ChatCompletion(reply=reply, request=request, name="n", model="m", prompt_size=400, created=0)

@@ -20,9 +20,6 @@ class Recorded:
 
     lines: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
 
-    def bind(self, **fields: object) -> "Recorded":
-        return self
-
     def debug(self, event: str, /, **fields: object) -> None:
         self.lines.append(("debug", event, fields))
 

@@ -52,7 +52,7 @@ def _silent_again() -> Iterator[None]:
 
 
 def test_a_log_that_nobody_configured_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
-    log = operations_log("early").bind(a=1)
+    log = operations_log("early")
     log.debug("a")
     log.info("b")
     log.warning("c")
@@ -64,7 +64,7 @@ def test_a_log_that_nobody_configured_is_silent(capfd: pytest.CaptureFixture[str
 def test_lines_have_the_name_and_the_fields_of_their_log() -> None:
     early: OperationsLog = operations_log("serve")
     opened = Opened()
-    early.bind(port=1).info("started", host="h")
+    early.info("started", host="h", port=1)
     (line,) = opened.lines()
     assert {key: line[key] for key in ("level", "logger", "event", "port", "host")} == {
         "level": "info",
@@ -77,7 +77,7 @@ def test_lines_have_the_name_and_the_fields_of_their_log() -> None:
 
 def test_no_field_is_in_the_way_of_another() -> None:
     opened = Opened()
-    operations_log("x").bind(a=1).info("happened", a=2, event="theirs", logger="theirs", level="theirs")
+    operations_log("x").info("happened", a=2, event="theirs", logger="theirs", level="theirs")
     (line,) = opened.lines()
     assert (line["event"], line["event_"], line["a"], line["level"]) == ("happened", "theirs", 2, "info")
 

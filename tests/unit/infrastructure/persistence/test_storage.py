@@ -38,13 +38,11 @@ from agent_fabric.application.ports.webhooks import DeliveryStore
 from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.infrastructure.persistence.approvals.questions import SqlApprovalRepository
-from agent_fabric.infrastructure.persistence.audit.act_log import SqlActLog
 from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
-from agent_fabric.infrastructure.persistence.automation.deliveries import SqlDeliveryStore
-from agent_fabric.infrastructure.persistence.automation.outbox import SqlOutbox
-from agent_fabric.infrastructure.persistence.chat.messages import SqlSessionMessages
+from agent_fabric.infrastructure.persistence.audit.chain_writer import SqlActLog
+from agent_fabric.infrastructure.persistence.automation.outbox import SqlDeliveryStore, SqlOutbox
 from agent_fabric.infrastructure.persistence.chat.queue import SqlMessageQueue
-from agent_fabric.infrastructure.persistence.chat.sessions import SqlSessionRepository
+from agent_fabric.infrastructure.persistence.chat.sessions import SqlSessionMessages, SqlSessionRepository
 from agent_fabric.infrastructure.persistence.evals.evaluations import SqlEvalRepository, SqlTrialOutcomes
 from agent_fabric.infrastructure.persistence.fleet.fleet_plans import SqlPlanRepository
 from agent_fabric.infrastructure.persistence.fleet.node_commands import SqlCallRelay, SqlCommandRepository, SqlNodeWork
@@ -58,8 +56,13 @@ from agent_fabric.infrastructure.persistence.identity.key_fingerprints import Sq
 from agent_fabric.infrastructure.persistence.identity.rate_limits import SqlCounters
 from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
 from agent_fabric.infrastructure.persistence.observability.store_gauge import SqliteStoreGauge
-from agent_fabric.infrastructure.persistence.postgres.cluster import PostgresCluster, PostgresServerRole
-from agent_fabric.infrastructure.persistence.postgres.parts import PostgresCopies, PostgresGauge, PostgresLocks
+from agent_fabric.infrastructure.persistence.postgres.parts import (
+    PostgresCluster,
+    PostgresCopies,
+    PostgresGauge,
+    PostgresLocks,
+    PostgresServerRole,
+)
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.runs.idempotency import SqlIdempotencyStore, SqlResponses
 from agent_fabric.infrastructure.persistence.runs.log_inspector import SqlLogInspector

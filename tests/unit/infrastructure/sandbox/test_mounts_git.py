@@ -1,6 +1,6 @@
 import pytest
 
-from agent_fabric.infrastructure.sandbox.mounts_git import is_harmless
+from agent_fabric.infrastructure.sandbox.mounts_protected import is_harmless
 
 USUAL = """[core]
 \trepositoryformatversion = 0

@@ -9,7 +9,7 @@ from cryptography.fernet import Fernet
 
 from agent_fabric.application.ports.secrets import MAX_SECRET_BYTES
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
-from agent_fabric.infrastructure.secrets.encrypted_file import EncryptedFile
+from agent_fabric.infrastructure.secrets.folder_secrets import EncryptedFile
 from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
 from agent_fabric.testing.fakes import FrozenClock
 

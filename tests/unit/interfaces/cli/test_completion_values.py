@@ -10,7 +10,6 @@ import apsw
 import pytest
 import typer
 
-from agent_fabric.bootstrap.completion_values import offers, works_elsewhere
 from agent_fabric.infrastructure.persistence.schema import FORMAT, read_steps
 from agent_fabric.interfaces.cli.completion_values import (
     ARGUMENTS,
@@ -21,7 +20,9 @@ from agent_fabric.interfaces.cli.completion_values import (
     complete_value,
     format_offers,
     kind_of,
+    offers,
     typed_words,
+    works_elsewhere,
 )
 from agent_fabric.interfaces.cli.main import COMMANDS, module_of
 

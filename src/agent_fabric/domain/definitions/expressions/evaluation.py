@@ -4,13 +4,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from agent_fabric.domain.definitions.expressions import operators
-from agent_fabric.domain.definitions.expressions.blocks import TemplateReader
 from agent_fabric.domain.definitions.expressions.errors import ExpressionError, unreadable
 from agent_fabric.domain.definitions.expressions.limits import MAX_VALUE_DEPTH, Evaluation
 from agent_fabric.domain.definitions.expressions.nodes import Expression
 from agent_fabric.domain.definitions.expressions.parser import parse
-from agent_fabric.domain.definitions.expressions.templates import Template
+from agent_fabric.domain.definitions.expressions.templates import Template, TemplateReader
 
 _CACHED = 1024
 _CACHED_CHARS = 2_000
@@ -61,11 +59,6 @@ def render(template: str, scope: Mapping[str, Any]) -> str:
         return read_template(template).text(Evaluation(scope))
     except RecursionError:
         raise _too_deep() from None
-
-
-def truth(value: Any) -> bool:
-    """Tell what a value counts as in a condition: false, none, 0 and everything empty are false."""
-    return operators.truth(value)
 
 
 def has_braces(text: str) -> bool:

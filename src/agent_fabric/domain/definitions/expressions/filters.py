@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent_fabric.domain.definitions.expressions import list_filters, text_filters, value_filters
+from agent_fabric.domain.definitions.expressions import list_filters, value_filters
 from agent_fabric.domain.definitions.expressions.errors import ExpressionError, did_you_mean, kind_of, shorten
 from agent_fabric.domain.definitions.expressions.limits import Evaluation
 from agent_fabric.domain.definitions.expressions.list_filters import by_attribute, items_of
@@ -129,7 +129,6 @@ def _register(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Filter]:
 FILTERS: Mapping[str, Filter] = _register(
     {
         **value_filters.FUNCTIONS,
-        **text_filters.FUNCTIONS,
         **list_filters.FUNCTIONS,
         "map": _map,
         "select": _select,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from agent_fabric.domain.definitions.expressions.chains import Filtered, Index, Node, Slice, Step, Tested
-from agent_fabric.domain.definitions.expressions.cursor import CONSTANTS, KEYWORDS, Cursor
+from agent_fabric.domain.definitions.expressions.cursor import CONSTANTS, KEYWORDS, Cursor, call_hint, in_place_of_value
 from agent_fabric.domain.definitions.expressions.errors import did_you_mean, shorten
 from agent_fabric.domain.definitions.expressions.filters import problem_with
 from agent_fabric.domain.definitions.expressions.lexer import NAME, SYMBOL, VALUE, Token, tokens
@@ -24,7 +24,6 @@ from agent_fabric.domain.definitions.expressions.nodes import (
     Not,
     Secret,
 )
-from agent_fabric.domain.definitions.expressions.syntax_hints import call_hint, in_place_of_value
 from agent_fabric.domain.definitions.expressions.value_tests import CHECKS
 
 SECRETS = "secrets"

@@ -155,7 +155,9 @@ def _tell_tools(
             )
         elif message.tool_calls:
             names.update((call.call_id, call.tool) for call in message.tool_calls)
-            text = _block_of(message.tool_calls, known) or written(message.content, message.tool_calls, known)
+            # The text of a file that was written in an answer of its own, or another call.
+            block = as_block(message.tool_calls[0]) if BEGIN_FILE in known and len(message.tool_calls) == 1 else ""
+            text = block or written(message.content, message.tool_calls, known)
             told.append(Message(Role.ASSISTANT, text))
         elif message.role is Role.TOOL:
             name = names.get(message.call_id or "", "the tool")
@@ -178,11 +180,6 @@ _ITS_TEXT = "Now its text, whole."
 
 def _task(messages: Sequence[Message]) -> str:
     return next((message.content for message in messages if message.role is Role.USER), "")
-
-
-def _block_of(calls: Sequence[ToolCallRequest], known: Mapping[str, ToolSpec]) -> str:
-    """Return the text of a file that was written in an answer of its own; empty: this is another call."""
-    return as_block(calls[0]) if BEGIN_FILE in known and len(calls) == 1 else ""
 
 
 def _say(told: list[Message], text: str) -> None:

@@ -109,8 +109,12 @@ def _begun_path(messages: Sequence[Message], at: int) -> str:
 
 def _call_of(messages: Sequence[Message], at: int) -> ToolCallRequest | None:
     """Return the call that a result answers."""
-    before = (call for message in reversed(messages[:at]) for call in message.tool_calls)
-    return next((call for call in before if call.call_id == messages[at].call_id), None)
+    call_id = messages[at].call_id
+    for before in range(at - 1, -1, -1):  # usually the message before: a copy of all of them would grow with the run
+        for call in messages[before].tool_calls:
+            if call.call_id == call_id:
+                return call
+    return None
 
 
 def _last_seen(messages: Sequence[Message], task: str) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from agent_fabric.domain.models.messages import LLMResponse, Message, ToolCallRequest
@@ -16,10 +17,15 @@ _MARK_CHARS: Final = 6
 
 def wire_names(tools: Sequence[ToolSpec]) -> Mapping[str, str]:
     """Return the name for servers of each tool whose own they would refuse; most runs have no such tool."""
-    odd = [tool.name for tool in tools if len(tool.name) > _MAX_CHARS or _ODD.search(tool.name)]
+    return _wire_names(tuple([tool.name for tool in tools]))
+
+
+@lru_cache(maxsize=256)
+def _wire_names(own: tuple[str, ...]) -> Mapping[str, str]:
+    odd = [name for name in own if len(name) > _MAX_CHARS or _ODD.search(name)]
     if not odd:
         return {}
-    taken = {tool.name for tool in tools}
+    taken = set(own)
     names: dict[str, str] = {}
     for name in odd:
         plain = _ODD.sub("_", name)

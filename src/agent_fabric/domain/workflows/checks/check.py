@@ -16,8 +16,7 @@ from agent_fabric.domain.definitions.parameters import TYPES, unfit
 from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, show_value
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
 from agent_fabric.domain.tools.json_schema import faults_in_schema
-from agent_fabric.domain.workflows.attempt_events import form_schema
-from agent_fabric.domain.workflows.attempt_result import NOT_RETRIED
+from agent_fabric.domain.workflows.attempt_events import NOT_RETRIED, form_schema
 from agent_fabric.domain.workflows.checks.action_rules import RULES, SPECIAL_FIELDS, ActionRule
 from agent_fabric.domain.workflows.checks.flow import Flow
 from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode, check_dependencies, graph_of

@@ -9,6 +9,7 @@ from agent_fabric.domain.definitions.problems import CheckPosition, ProblemColle
 from agent_fabric.domain.definitions.validate import step_place
 from agent_fabric.domain.workflows.checks.shape import RESERVED_IDS
 from agent_fabric.domain.workflows.definition import BuiltIn, Mode
+from agent_fabric.domain.workflows.plan import in_order
 
 _SHOWN_IN_CYCLE: Final = 12
 
@@ -64,12 +65,16 @@ class Siblings:
     def before(self) -> list[int | None]:
         """By index: the siblings that it waits for, directly or not, one bit each; None on a cycle or behind one."""
         before: list[int | None] = [None] * len(self.nodes)
-        for index in in_order(self):
+        for index in self.in_order():
             bits = 0
             for needed in self.needs.get(index, ()):
                 bits |= (before[needed] or 0) | (1 << needed)
             before[index] = bits
         return before
+
+    def in_order(self) -> list[int]:
+        """Return the indexes so that each comes after what it needs; those on a cycle and behind one are left out."""
+        return in_order([self.needs.get(index, ()) for index in range(len(self.nodes))])
 
     def surely_before(self, first: GraphNode, second: GraphNode) -> bool:
         """Tell whether one sibling is done before another starts. On a cycle, which is a problem of its own, it is."""
@@ -184,24 +189,8 @@ def _explain(node: GraphNode, name: str, at: CheckPosition, graph: Graph, findin
     findings.add(at, message, hint)
 
 
-def in_order(siblings: Siblings) -> list[int]:
-    """Return the indexes so that each comes after what it needs; those on a cycle and behind one are left out."""
-    waiting = {index: len(needed) for index, needed in siblings.needs.items()}
-    needed_by: dict[int, list[int]] = {}
-    for index, needed in siblings.needs.items():
-        for each in needed:
-            needed_by.setdefault(each, []).append(index)
-    order = [index for index in range(len(siblings.nodes)) if index not in waiting]
-    for index in order:  # grows as it is walked
-        for other in needed_by.get(index, ()):
-            waiting[other] -= 1
-            if not waiting[other]:
-                order.append(other)
-    return order
-
-
 def _check_cycles(siblings: Siblings, findings: ProblemCollector) -> None:
-    ordered = set(in_order(siblings))
+    ordered = set(siblings.in_order())
     seen: set[int] = set()
     for start in range(len(siblings.nodes)):
         if start in ordered or start in seen:

@@ -1,15 +1,20 @@
-"""Tells processes that follow a run elsewhere that its log has grown, and sends them answers while they are written."""
+"""Tells processes elsewhere what happens to a run: its log has grown, an answer is written, its inbox has a row."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository
 from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.llm import ProgressText
-from agent_fabric.application.ports.wake_ups import FOLLOW, FOLLOWED_FOR_S, WakeUps, delta_topic, log_topic
+from agent_fabric.application.ports.runs import HeldLog, HeldRun, RunRepository
+from agent_fabric.application.ports.wake_ups import FOLLOW, FOLLOWED_FOR_S, INBOX, WakeUps, delta_topic, log_topic
 from agent_fabric.domain.events import Event
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.task import RunStatus
 
 MAX_KNOWN: Final = 1_000
 """Runs of which the newest event is remembered; those that are not driven here any more are then forgotten."""
@@ -85,3 +90,50 @@ class LogPokes(EventsOnly):
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
         if events:
             self._wake_ups.poke(log_topic(run_id), {"seq": events[-1].seq})
+
+
+@dataclass(frozen=True, slots=True)
+class PokingRuns:
+    """RunRepository that pokes after each row that it puts into an inbox."""
+
+    inner: RunRepository
+    wake_ups: WakeUps
+
+    async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
+        return await self.inner.create(run_id, events)
+
+    async def take(self, run_id: RunId) -> HeldLog:
+        return await self.inner.take(run_id)
+
+    async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
+        return await self.inner.read(run_id, after=after)
+
+    async def status(self, run_id: RunId) -> RunStatus:
+        return await self.inner.status(run_id)
+
+    async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
+        await self.inner.post(run_id, kind, payload)
+        self.wake_ups.poke(INBOX, {"run": run_id})
+
+
+@dataclass(frozen=True, slots=True)
+class PokingApprovals:
+    """ApprovalRepository that pokes after each answer, which is a row of an inbox, too."""
+
+    inner: ApprovalRepository
+    wake_ups: WakeUps
+
+    async def list(
+        self, *, run_id: RunId | None = None, pending_only: bool = True, viewer: Viewer = EVERYTHING
+    ) -> Sequence[ApprovalCard]:
+        return await self.inner.list(run_id=run_id, pending_only=pending_only, viewer=viewer)
+
+    async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> ApprovalCard:
+        return await self.inner.find(prefix, viewer=viewer)
+
+    async def agreed_before(self, card: ApprovalCard, *, viewer: Viewer = EVERYTHING) -> int:
+        return await self.inner.agreed_before(card, viewer=viewer)
+
+    async def answer(self, approval_id: str, answer: Answer) -> None:
+        await self.inner.answer(approval_id, answer)
+        self.wake_ups.poke(INBOX, {"approval": approval_id})

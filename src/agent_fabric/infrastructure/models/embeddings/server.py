@@ -4,14 +4,19 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-import aiohttp
 import orjson
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelAnswerUnusable, ModelRefused
 from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, pack_vector
-from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress, environment_only, whole_body
+from agent_fabric.infrastructure.models.model_http import (
+    HttpSession,
+    ModelHttp,
+    ServerAddress,
+    environment_only,
+    whole_body,
+)
 
 MAX_CHARS = 2_000
 """Fits into the window of every embedding model in use: the smallest hold 512 tokens."""
@@ -37,7 +42,7 @@ class EmbeddingServer:
             ModelError: there is no usable answer.
         """
         # Searches are rare, so connections are not kept: then no one has to remember to close them.
-        async with aiohttp.ClientSession() as session:
+        async with HttpSession() as session:
             data = await ModelHttp(session, self._address, self._resolve).post(
                 self.base_url + path, orjson.dumps(body), whole_body, model=self.model, silent_s=SILENT_S
             )

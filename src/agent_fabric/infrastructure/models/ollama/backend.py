@@ -2,11 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
-
-import aiohttp
 
 from agent_fabric.application.ports.llm import ChatClient, ChatOptions, Notice
 from agent_fabric.application.ports.secrets import Resolve
@@ -16,7 +14,14 @@ from agent_fabric.domain.models.dialects.request_shape import person_listener, s
 from agent_fabric.domain.models.found_models import ModelCard, same_model, tool_callers
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, ToolDialect
 from agent_fabric.infrastructure.models.answer_reader import read_stream, read_whole
-from agent_fabric.infrastructure.models.model_http import NO_TOOLS, ModelHttp, ServerAddress, environment_only
+from agent_fabric.infrastructure.models.http_answer import HttpAnswer
+from agent_fabric.infrastructure.models.model_http import (
+    NO_TOOLS,
+    HttpSession,
+    ModelHttp,
+    ServerAddress,
+    environment_only,
+)
 from agent_fabric.infrastructure.models.ollama.chat_wire import StreamedChat, encode_chat, parse_chat
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer, native_root
 from agent_fabric.infrastructure.models.ollama.starter import OllamaStarter
@@ -48,7 +53,7 @@ class OllamaChatClient:
             stream=on_delta is not None,
         )
 
-        async def read(response: aiohttp.ClientResponse) -> LLMResponse:
+        async def read(response: HttpAnswer) -> LLMResponse:
             if on_delta is None:
                 return await read_whole(response, parse_chat, self._answer_chars)
             return await read_stream(response, StreamedChat(), on_delta, self._answer_chars)
@@ -95,7 +100,7 @@ class OllamaBackend:
 
     def __init__(
         self,
-        session: Callable[[], aiohttp.ClientSession],
+        session: HttpSession,
         *,
         ensure: bool,
         start_cmd: Sequence[str],
@@ -161,7 +166,7 @@ class OllamaBackend:
         """
         known = self._servers.get(address)
         if known is None:
-            known = self._servers[address] = OllamaServer(self._session(), address, resolve=self._resolve)
+            known = self._servers[address] = OllamaServer(self._session, address, resolve=self._resolve)
         return known
 
     async def _runs(self, server: OllamaServer, notice: Notice) -> bool:
@@ -211,7 +216,7 @@ class OllamaBackend:
         return client
 
     def _new_client(self, settings: ModelSettings) -> ChatClient:
-        http = ModelHttp(self._session(), ServerAddress.of(settings), self._resolve)
+        http = ModelHttp(self._session, ServerAddress.of(settings), self._resolve)
         inner: ChatClient = (
             OllamaChatClient(http, settings)
             if settings.sets_window

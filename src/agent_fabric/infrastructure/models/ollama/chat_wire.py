@@ -14,13 +14,13 @@ from agent_fabric.infrastructure.models.wire_values import (
     CHARS_PER_CALL,
     body_of,
     call_of,
+    encode_tool,
     is_count,
     json_of,
     list_of,
     object_of,
     optional_text,
     text_of,
-    tool_object,
     unusable,
     with_ids,
 )
@@ -53,7 +53,7 @@ def encode_chat(
         "shift": False,
     }
     if asked.tools:
-        body["tools"] = [tool_object(tool) for tool in asked.tools]
+        body["tools"] = [encode_tool(tool) for tool in asked.tools]
     if asked.answer_schema is not None:
         body["format"] = asked.answer_schema
     return body_of(body)

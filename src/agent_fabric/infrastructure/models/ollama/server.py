@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import aiohttp
 import orjson
 
 from agent_fabric.application.ports.llm import Notice, ProgressText
@@ -14,7 +13,9 @@ from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelAnswerUnusable, ModelError, ModelRefused
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.found_models import ModelCard, find_model
+from agent_fabric.infrastructure.models.http_answer import HttpAnswer
 from agent_fabric.infrastructure.models.model_http import (
+    HttpSession,
     ModelHttp,
     ServerAddress,
     environment_only,
@@ -79,7 +80,7 @@ class OllamaServer:
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
+        session: HttpSession,
         address: ServerAddress,
         *,
         look_up_s: float = _LOOK_UP_S,
@@ -168,7 +169,7 @@ class OllamaServer:
         data = orjson.dumps({"model": name, "stream": True})
         progress = PullNotices(name, notice)
 
-        async def follow(response: aiohttp.ClientResponse) -> str:
+        async def follow(response: HttpAnswer) -> str:
             status = ""
             async for line in lines_of(response):
                 step = read_pull(line)
@@ -211,7 +212,7 @@ class OllamaServer:
         return shown
 
 
-async def _read_show(response: aiohttp.ClientResponse) -> Mapping[str, Any]:
+async def _read_show(response: HttpAnswer) -> Mapping[str, Any]:
     return read_show(await whole_body(response))
 
 

@@ -46,6 +46,7 @@ def _gpu_layers(layers: int | str) -> tuple[str, ...]:
 
 
 _SUPERVISOR = (sys.executable, "-P", "-m", "agent_fabric.infrastructure.models.servers.supervisor")
+_NAME = "default"
 _FOREVER = float("inf")
 _LEFT_BEHIND_GRACE_S = 1.0
 _LOOK_S = 0.1
@@ -61,14 +62,12 @@ class ManagedLlama:
         self,
         config: ManagedLlamaConfig,
         *,
-        name: str = "default",
         folder: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._config = config
-        self._name = name
         self._environ = os.environ if environ is None else environ
-        files = ServerFiles(folder or servers_folder(self._environ), MANAGED + name)
+        files = ServerFiles(folder or servers_folder(self._environ), MANAGED + _NAME)
         # It is asked for its health only after a request that failed: in the middle of a prompt it does not answer.
         self._server = LlamaServer(files, health_every_s=_FOREVER, hung_s=_FOREVER)
         self._owner: FileLock | None = None
@@ -315,7 +314,7 @@ class ManagedLlama:
         self._owner = FileLock.take(folder / f"{self._server.files.key}.owner")
         if self._owner is None:
             raise ConfigError(
-                f"Another process manages the llama-server {self._name!r} already",
+                f"Another process manages the llama-server {_NAME!r} already",
                 hint="Give the task to that `fabric serve` (POST /run), or stop it.",
             )
         await self._server.end(grace_s=_LEFT_BEHIND_GRACE_S)

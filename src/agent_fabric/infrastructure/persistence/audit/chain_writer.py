@@ -5,15 +5,19 @@ Where one process writes at a time there is one chain. Where many do, what becom
 """
 
 import hmac
+import json
 from collections.abc import Sequence
+from dataclasses import asdict, fields
 from struct import pack as pack_fields
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_fabric.application.ports.audit import ChainHead, HeadKeeper
+from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.audit.key import UNKEYED, AuditKey
-from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.infrastructure.persistence.table import fetch
 
-if TYPE_CHECKING:  # where one process writes there are none
+if TYPE_CHECKING:
     from agent_fabric.infrastructure.persistence.audit.strands import Strand
 
 HEAD, REMOVED, ADMIN, TIE, CLOSED = "head", "removed", "admin", "tie", "closed"
@@ -111,3 +115,38 @@ def entry_hash(key: AuditKey, before: bytes, sealed: Sealed) -> bytes:
     numbers = pack_fields("<dqq", sealed.at, sealed.run, sealed.events)
     texts = f"\0{sealed.kind}\0{sealed.run_id}\0{sealed.note}\0{key.name}\0".encode()
     return hmac.digest(key.value, before + numbers + texts + sealed.head, "sha256")
+
+
+_TEXTS = tuple(field.name for field in fields(Act) if field.name != "at")
+
+
+class SqlActLog:
+    """ActLog over the store: acts are entries of the audit chain."""
+
+    def __init__(self, database: Database, chain: ChainWriter) -> None:
+        self._database = database
+        self._chain = chain
+
+    async def record(self, act: Act) -> None:
+        await self._database.write(lambda connection: add_act(connection, self._chain, act))
+
+    async def recent(self, *, limit: int) -> Sequence[Act]:
+        query = "SELECT at, note FROM audit_chain WHERE kind = ? ORDER BY position DESC LIMIT ?"
+        return [_act(at, note) for at, note in await fetch(self._database, query, ADMIN, limit)]
+
+
+def add_act(connection: SqlConnection, chain: ChainWriter, act: Act | None) -> None:
+    """Record an act in the caller's transaction: it is recorded if, and only if, what was done is."""
+    if act is not None:
+        texts = {name: text for name, text in asdict(act).items() if name in _TEXTS and text}
+        chain.seal(connection, Sealed(act.at, ADMIN, 0, "", 0, b"", json.dumps(texts)))
+
+
+def _act(at: float, note: str) -> Act:
+    """Return what an entry says; whether it is true is for the check of the chain to tell."""
+    try:
+        found: Any = json.loads(note)
+        texts = {name: str(found.get(name, "")) for name in _TEXTS}
+    except (ValueError, AttributeError, RecursionError):
+        texts = {**dict.fromkeys(_TEXTS, ""), "detail": note}
+    return Act(at=at, **texts)

@@ -1,18 +1,23 @@
 """The table of dead letters. Their payload is sealed with the user's keys: it may hold what someone else sent."""
 
 import base64
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.automation import DeadLetter, LetterKind
 from agent_fabric.domain.errors import DeadLetterNotFound, DriverConflict
-from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 from agent_fabric.infrastructure.persistence.table import Codec, Table, begins_with
 from agent_fabric.wire.json_codec import dump_json, load_json
+
+if TYPE_CHECKING:
+    from agent_fabric.domain.events import Event
+    from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
+
+Runs = Callable[[], "SqlRunRepository"]
+"""Opens the tables of runs, when one is to be created: they take their time."""
 
 
 class LetterSeal:
@@ -60,7 +65,7 @@ def add_letter(connection: SqlConnection, letter: DeadLetter, seal: LetterSeal) 
 class SqlDeadLetters:
     """DeadLetters over the database."""
 
-    def __init__(self, database: Database, seal: LetterSeal, runs: SqlRunRepository) -> None:
+    def __init__(self, database: Database, seal: LetterSeal, runs: Runs) -> None:
         self._database = database
         self._letters = letters_of(seal)
         self._stored = self._letters.within(database)
@@ -83,7 +88,7 @@ class SqlDeadLetters:
             )
         return found[0]
 
-    async def start(self, letter: DeadLetter, run_id: RunId, created: Event, *, by: str, now: float) -> bool:
+    async def start(self, letter: DeadLetter, run_id: RunId, created: "Event", *, by: str, now: float) -> bool:
         settled = {"status": "replayed", "settled_by": by, "settled_at": now, "outcome": run_id}
         noticed = "UPDATE happenings SET run_id = ?, reason = '' WHERE sensor = ? AND key = ? AND run_id IS NULL"
         happening = (letter.payload.get("sensor"), letter.payload.get("key"))
@@ -91,7 +96,7 @@ class SqlDeadLetters:
         def write(connection: SqlConnection) -> bool:
             self._letters.update(connection, settled, "id = ?", letter.id)
             try:
-                self._runs.create_undriven(connection, run_id, created)
+                self._runs().create_undriven(connection, run_id, created)
             except DriverConflict:
                 return False
             if all(happening):

@@ -8,17 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_fabric.application.ports.automation import AutomationStore, DueLook, DueSchedule, NewFiring, OpenRun, Turn
 from agent_fabric.domain.automation.firing import AskedPerson, Firing, FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import RuleVersion
 from agent_fabric.domain.automation.why import ALIVE_SLACK_S, Life
 from agent_fabric.domain.errors import DriverConflict
-from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, SqlDeadLetters, add_letter
+from agent_fabric.domain.runs.status import RunStatus
+from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, Runs, SqlDeadLetters, add_letter
 from agent_fabric.infrastructure.persistence.automation.schedules import (
     FIRINGS,
     SCHEDULES,
@@ -29,15 +28,18 @@ from agent_fabric.infrastructure.persistence.automation.schedules import (
 )
 from agent_fabric.infrastructure.persistence.automation.sensors import SqlSensors
 from agent_fabric.infrastructure.persistence.automation.subscriptions import SqlSubscriptions
-from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.runs.log_writes import OneStatement
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.sql import Database, OneStatement, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.table import Table, fetch
+
+if TYPE_CHECKING:
+    from agent_fabric.domain.events import Event
 
 _MAX_NEAR: Final = 200
 KEPT_S: Final = 400 * 86_400.0
 """How long is known who was alive."""
 _CHUNK: Final = 500
 """Names in one `IN (…)`."""
+_LIVES: Final = Table("firing_processes", Life, key="id", columns="server since until", renamed={"until": "until_at"})
 
 
 def make_room(connection: SqlConnection, firing: Firing) -> None:
@@ -52,8 +54,45 @@ def make_room(connection: SqlConnection, firing: Firing) -> None:
     )
 
 
-class SqlFiringHistory:
-    """FiringHistory over the database."""
+def chunks(names: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    """Return names in parts that fit into one query."""
+    for start in range(0, len(names), _CHUNK):
+        yield tuple(storable(name) for name in names[start : start + _CHUNK])
+
+
+def count_queued(connection: SqlConnection, triggers: Sequence[str], *, without: str = "-") -> dict[str, int]:
+    """Return how many firings of triggers wait, but for those that wait for the reason `without`."""
+    found: dict[str, int] = {}
+    for names in chunks(triggers):
+        query = (
+            "SELECT trigger_name, count(*) FROM firings WHERE status = 'queued'"  # noqa: S608 - ours
+            f" AND trigger_name IN ({marks(names)}) AND reason <> ? GROUP BY trigger_name"
+        )
+        rows = connection.execute(query, (*names, without)).fetchall()
+        found |= {str(name): int(count) for name, count in rows}
+    return found
+
+
+_QUESTIONS = (
+    "WITH RECURSIVE below (trigger_name, run_id, number) AS ("
+    "SELECT firings.trigger_name, firings.run_id, runs.number FROM firings"
+    " JOIN runs ON runs.run_id = firings.run_id WHERE {top}"
+    " UNION ALL SELECT below.trigger_name, below.run_id, runs.number FROM below"
+    " JOIN runs ON runs.parent = below.number)"
+    " SELECT below.trigger_name, below.run_id, asked.id, asked.created_at, asked.expires_at, asked.decided_at,"
+    " asked.decided_by FROM below JOIN pending_approvals AS asked ON asked.run = below.number"
+)
+_OLDEST_FIRST = " ORDER BY asked.created_at, asked.id"
+
+
+def _asked_person(row: Sequence[Any]) -> AskedPerson:
+    run_id, approval_id, since, expires_at, decided_at, decided_by = row
+    at = None if decided_at is None else float(decided_at)
+    return AskedPerson(RunId(str(run_id)), str(approval_id), float(since), float(expires_at), at, str(decided_by))
+
+
+class SqlFirings:
+    """FiringHistory, FiringOverview, Backlog and Heartbeats over the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -81,73 +120,21 @@ class SqlFiringHistory:
             "SELECT due_at FROM firings WHERE trigger_name = ? AND due_at >= ? AND due_at <= ?"
             " AND status IN ('fired', 'queued') ORDER BY due_at"
         )
-        values = (storable(trigger), since, until)
-        rows = await self._database.read(lambda connection: connection.execute(query, values).fetchall())
-        return [float(due_at) for (due_at,) in rows]
+        return [float(due_at) for (due_at,) in await fetch(self._database, query, trigger, since, until)]
 
     async def versions(self, trigger: str) -> Sequence[RuleVersion]:
         return await self._database.read(partial(versions_of, name=trigger))
 
     async def lives(self, around: float) -> Sequence[Life]:
-        columns = "SELECT server, since, until_at FROM firing_processes WHERE"
         queries = (
-            (f"{columns} until_at > since AND since <= ? AND until_at >= ?", (around, around - ALIVE_SLACK_S)),
-            (f"{columns} since <= ? AND since >= ? LIMIT 1", (around, around - ALIVE_SLACK_S)),
-            (f"{columns} until_at < ? ORDER BY until_at DESC LIMIT 1", (around,)),
-            (f"{columns} since > ? ORDER BY since LIMIT 1", (around,)),
+            ("WHERE until_at > since AND since <= ? AND until_at >= ?", (around, around - ALIVE_SLACK_S)),
+            ("WHERE since <= ? AND since >= ? LIMIT 1", (around, around - ALIVE_SLACK_S)),
+            ("WHERE until_at < ? ORDER BY until_at DESC LIMIT 1", (around,)),
+            ("WHERE since > ? ORDER BY since LIMIT 1", (around,)),
         )
-
-        def read(connection: SqlConnection) -> list[Life]:
-            rows = [row for query, values in queries for row in connection.execute(query, values).fetchall()]
-            return [Life(str(server), float(since), float(until)) for server, since, until in rows]
-
-        return await self._database.read(read)
-
-
-class SqlHeartbeats:
-    """Heartbeats over the database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def beat(self, life_id: str, server: str, since: float, now: float) -> None:
-        query = (
-            "INSERT INTO firing_processes (id, server, since, until_at) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (id) DO UPDATE SET until_at ="
-            " CASE WHEN excluded.until_at > firing_processes.until_at THEN excluded.until_at"
-            " ELSE firing_processes.until_at END"
+        return await self._database.read(
+            lambda connection: [each for rest, values in queries for each in _LIVES.rows(connection, rest, *values)]
         )
-
-        await self._database.write(OneStatement(query, (life_id, storable(server), since, now)))
-        if since == now:
-            old = "DELETE FROM firing_processes WHERE until_at < ?"
-            await self._database.write(OneStatement(old, (now - KEPT_S,)))
-
-
-def chunks(names: Sequence[str]) -> Iterable[tuple[str, ...]]:
-    """Return names in parts that fit into one query."""
-    for start in range(0, len(names), _CHUNK):
-        yield tuple(storable(name) for name in names[start : start + _CHUNK])
-
-
-def count_queued(connection: SqlConnection, triggers: Sequence[str], *, without: str = "-") -> dict[str, int]:
-    """Return how many firings of triggers wait, but for those that wait for the reason `without`."""
-    found: dict[str, int] = {}
-    for names in chunks(triggers):
-        query = (
-            "SELECT trigger_name, count(*) FROM firings WHERE status = 'queued'"  # noqa: S608 - ours
-            f" AND trigger_name IN ({marks(names)}) AND reason <> ? GROUP BY trigger_name"
-        )
-        rows = connection.execute(query, (*names, without)).fetchall()
-        found |= {str(name): int(count) for name, count in rows}
-    return found
-
-
-class SqlFiringOverview:
-    """FiringOverview over the database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def newest(self, triggers: Sequence[str]) -> Mapping[str, Firing]:
         columns = ", ".join(f"firings.{name}" for name in FIRINGS.columns)
@@ -184,33 +171,7 @@ class SqlFiringOverview:
 
     async def questions(self, run_id: RunId) -> Sequence[AskedPerson]:
         query = _QUESTIONS.format(top="firings.run_id = ?") + _OLDEST_FIRST
-        rows = await self._database.read(lambda connection: connection.execute(query, (storable(run_id),)).fetchall())
-        return [_asked_person(question) for _, *question in rows]
-
-
-_QUESTIONS = (
-    "WITH RECURSIVE below (trigger_name, run_id, number) AS ("
-    "SELECT firings.trigger_name, firings.run_id, runs.number FROM firings"
-    " JOIN runs ON runs.run_id = firings.run_id WHERE {top}"
-    " UNION ALL SELECT below.trigger_name, below.run_id, runs.number FROM below"
-    " JOIN runs ON runs.parent = below.number)"
-    " SELECT below.trigger_name, below.run_id, asked.id, asked.created_at, asked.expires_at, asked.decided_at,"
-    " asked.decided_by FROM below JOIN pending_approvals AS asked ON asked.run = below.number"
-)
-_OLDEST_FIRST = " ORDER BY asked.created_at, asked.id"
-
-
-def _asked_person(row: Sequence[Any]) -> AskedPerson:
-    run_id, approval_id, since, expires_at, decided_at, decided_by = row
-    at = None if decided_at is None else float(decided_at)
-    return AskedPerson(RunId(str(run_id)), str(approval_id), float(since), float(expires_at), at, str(decided_by))
-
-
-class SqlBacklog:
-    """Backlog over the database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+        return [_asked_person(question) for _, *question in await fetch(self._database, query, run_id)]
 
     async def add(self, firings: Sequence[Firing]) -> int:
         def write(connection: SqlConnection) -> int:
@@ -227,11 +188,24 @@ class SqlBacklog:
         where = "trigger_name = ? AND status = 'queued' AND reason = ?"
         return await FIRINGS.within(self._database).update(withdrawn, where, trigger, Reason.BACKFILL)
 
+    async def beat(self, life_id: str, server: str, since: float, now: float) -> None:
+        query = (
+            "INSERT INTO firing_processes (id, server, since, until_at) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET until_at ="
+            " CASE WHEN excluded.until_at > firing_processes.until_at THEN excluded.until_at"
+            " ELSE firing_processes.until_at END"
+        )
+
+        await self._database.write(OneStatement(query, (life_id, storable(server), since, now)))
+        if since == now:
+            old = "DELETE FROM firing_processes WHERE until_at < ?"
+            await self._database.write(OneStatement(old, (now - KEPT_S,)))
+
 
 class SqlFiringQueue:
     """FiringQueue over the database."""
 
-    def __init__(self, database: Database, runs: SqlRunRepository, seal: LetterSeal) -> None:
+    def __init__(self, database: Database, runs: Runs, seal: LetterSeal) -> None:
         self._database = database
         self._runs = runs
         self._seal = seal
@@ -313,10 +287,10 @@ class SqlFiringQueue:
             self._create(connection, new.firing.run_id, new.created)
         return True
 
-    def _create(self, connection: SqlConnection, run_id: RunId, created: Event) -> None:
+    def _create(self, connection: SqlConnection, run_id: RunId, created: "Event") -> None:
         """Create the run of a firing. One that is there already is that run: only its firing was forgotten."""
         with suppress(DriverConflict):
-            self._runs.create_undriven(connection, run_id, created)
+            self._runs().create_undriven(connection, run_id, created)
 
     async def waiting(self, *, limit: int) -> Sequence[tuple[Firing, Sequence[OpenRun]]]:
         rest = (
@@ -332,7 +306,7 @@ class SqlFiringQueue:
 
         return await self._database.read_briefly(read)
 
-    async def start(self, fired: Firing, created: Event | None, over: Sequence[OpenRun] = ()) -> bool:
+    async def start(self, fired: Firing, created: "Event | None", over: Sequence[OpenRun] = ()) -> bool:
         changes = {name: getattr(fired, name) for name in ("status", "reason", "fired_at", "run_id", "server", "about")}
         where = "trigger_name = ? AND due_at = ? AND status = 'queued'"
 
@@ -377,16 +351,16 @@ def _close(connection: SqlConnection, trigger: str, over: Sequence[OpenRun]) -> 
         FIRINGS.update(connection, {"outcome": outcome}, "trigger_name = ? AND due_at = ?", trigger, run.due_at)
 
 
-def open_automation(database: Database, runs: SqlRunRepository) -> AutomationStore:
+def open_automation(database: Database, runs: Runs) -> AutomationStore:
     """Return the tables of automation."""
-    seal, subscriptions = LetterSeal(database.keys), SqlSubscriptions(database)
+    seal, subscriptions, firings = LetterSeal(database.keys), SqlSubscriptions(database), SqlFirings(database)
     return AutomationStore(
         schedules=SqlScheduleRepository(database),
         queue=SqlFiringQueue(database, runs, seal),
-        history=SqlFiringHistory(database),
-        overview=SqlFiringOverview(database),
-        backlog=SqlBacklog(database),
-        heartbeats=SqlHeartbeats(database),
+        history=firings,
+        overview=firings,
+        backlog=firings,
+        heartbeats=firings,
         sensors=SqlSensors(database, runs, seal),
         subscriptions=subscriptions,
         outgoing=subscriptions,

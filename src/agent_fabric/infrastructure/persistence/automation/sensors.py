@@ -1,43 +1,42 @@
 """The tables of sensors and of what they have noticed."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 from agent_fabric.application.ports.automation import NewNoticed, Noticed, SensorState
 from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, add_letter
-from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
-from agent_fabric.infrastructure.persistence.table import Table
+from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, Runs, add_letter
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.infrastructure.persistence.table import Codec, Table, fetch, fetch_briefly
 from agent_fabric.wire.json_codec import dump_json, load_json
 
 _NOTICED: Final = Table("happenings", Noticed, key="sensor key")
+_SENSORS: Final = Table("sensors", SensorState, key="name", cursor=Codec(load_json))
+"""Cursors are given as they are stored: only those that have changed are made anew."""
 
 
 class SqlSensors:
     """SensorStore over the database."""
 
-    def __init__(self, database: Database, runs: SqlRunRepository, seal: LetterSeal) -> None:
+    def __init__(self, database: Database, runs: Runs, seal: LetterSeal) -> None:
         self._database = database
         self._runs = runs
         self._seal = seal
 
     async def state(self, name: str, known: SensorState | None = None) -> SensorState:
-        query = "SELECT name, cursor, revision, looked_at, reason FROM sensors WHERE name = ?"
         current = "SELECT revision FROM sensors WHERE name = ?"
-        values = (storable(name),)
         if known is not None and known.revision:  # a cursor may be megabytes
-            row = await self._database.read_briefly(lambda connection: connection.execute(current, values).fetchone())
+            row = await fetch_briefly(self._database, current, name)
             if row is not None and int(row[0]) == known.revision:
                 return known
-        row = await self._database.read(lambda connection: connection.execute(query, values).fetchone())
-        return SensorState(name=name) if row is None else _state(row)
+        found = await _SENSORS.within(self._database).rows("WHERE name = ?", name)
+        return found[0] if found else SensorState(name=name)
 
     async def states(self) -> Sequence[SensorState]:
         query = "SELECT name, NULL, revision, looked_at, reason FROM sensors ORDER BY name"
-        rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
-        return [_state(row) for row in rows]
+        return [*map(_SENSORS.load, await fetch(self._database, query))]
 
     async def commit(
         self, state: SensorState, look: Look, new: Sequence[NewNoticed], *, now: float
@@ -60,7 +59,7 @@ class SqlSensors:
             add_letter(connection, new.letter, self._seal)
         if noticed.run_id is None or new.created is None:
             return None
-        self._runs.create_undriven(connection, noticed.run_id, new.created)
+        self._runs().create_undriven(connection, noticed.run_id, new.created)
         return noticed.run_id
 
     async def list_noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
@@ -68,35 +67,14 @@ class SqlSensors:
         return await _NOTICED.within(self._database).rows(rest, sensor, limit)
 
     async def depth_of(self, run_id: RunId) -> int:
-        query = "SELECT max(depth) FROM happenings WHERE run_id = ?"
-        row = await self._database.read(lambda connection: connection.execute(query, (run_id,)).fetchone())
-        return 0 if row is None or row[0] is None else int(row[0])
+        ((depth,),) = await fetch(self._database, "SELECT max(depth) FROM happenings WHERE run_id = ?", run_id)
+        return depth or 0
 
 
 def _move(connection: SqlConnection, state: SensorState, cursor: bytes | None, reason: str, now: float) -> bool:
     """Note a look; False: another process has looked since."""
+    noted = {"looked_at": now, "reason": reason, **({} if cursor is None else {"cursor": cursor})}
     if state.revision == 0:
-        query = (
-            "INSERT INTO sensors (name, cursor, revision, looked_at, reason) VALUES (?, ?, 1, ?, ?)"
-            " ON CONFLICT (name) DO NOTHING RETURNING 1"
-        )
-        first = dump_json(None) if cursor is None else cursor
-        return bool(connection.execute(query, (storable(state.name), first, now, storable(reason))).fetchall())
-    moved = "" if cursor is None else " cursor = ?,"
-    query = (
-        f"UPDATE sensors SET{moved} revision = revision + 1, looked_at = ?, reason = ?"
-        " WHERE name = ? AND revision = ? RETURNING 1"
-    )
-    values: list[Any] = [*(() if cursor is None else (cursor,)), now, storable(reason), storable(state.name)]
-    return bool(connection.execute(query, (*values, state.revision)).fetchall())
-
-
-def _state(row: Sequence[Any]) -> SensorState:
-    name, cursor, revision, looked_at, reason = row
-    return SensorState(
-        name=str(name),
-        cursor=None if cursor is None else load_json(cursor),
-        revision=int(revision),
-        looked_at=float(looked_at),
-        reason=str(reason),
-    )
+        return _SENSORS.add(connection, replace(state, revision=1), **{"cursor": dump_json(None), **noted})
+    noted["revision"] = state.revision + 1
+    return bool(_SENSORS.update(connection, noted, "name = ? AND revision = ?", state.name, state.revision))

@@ -6,8 +6,8 @@ from typing import Final
 
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.errors import NameTaken
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
-from agent_fabric.infrastructure.persistence.table import FLAG, Table, json_bytes, json_text
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.infrastructure.persistence.table import FLAG, Table, fetch_briefly, json_bytes, json_text
 
 _SUBSCRIPTIONS: Final = Table(
     "subscriptions", Subscription, key="name", subjects=json_text(tuple, list), is_active=FLAG
@@ -59,8 +59,7 @@ class SqlSubscriptions:
             return None
 
         due = "SELECT 1 FROM outgoing_messages WHERE subscription = ? AND next_at <= ? LIMIT 1"
-        values = (storable(subscription), now)
-        if not await self._database.read_briefly(lambda connection: connection.execute(due, values).fetchone()):
+        if not await fetch_briefly(self._database, due, subscription, now):
             return None
         return await self._database.write(write)
 

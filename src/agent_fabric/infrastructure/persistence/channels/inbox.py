@@ -18,7 +18,7 @@ from agent_fabric.domain.channels.inbound import (
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
-from agent_fabric.infrastructure.persistence.table import Table
+from agent_fabric.infrastructure.persistence.table import Table, fetch_briefly
 
 PLACE: Final = "channel = ? AND account = ? AND chat = ? AND thread = ?"
 _KINDS: Final = {"message": InboundMessage, "press": ButtonPress, "moved": ChatMoved, "report": DeliveryReport}
@@ -109,8 +109,7 @@ class SqlInboundLog:
 
     async def newest(self, place: Place) -> str:
         query = f"SELECT key FROM channel_inbox WHERE {PLACE} ORDER BY number DESC LIMIT 1"  # noqa: S608 - ours
-        values = [storable(each) for each in _key(place)]
-        row = await self._database.read_briefly(lambda connection: connection.execute(query, values).fetchone())
+        row = await fetch_briefly(self._database, query, *_key(place))
         return "" if row is None else str(row[0])
 
 
@@ -140,9 +139,6 @@ class SqlConversations:
 
     async def find(self, place: Place) -> Conversation | None:
         return await self._conversations.find(PLACE, *_key(place))
-
-    async def of_session(self, session_id: SessionId) -> Conversation | None:
-        return await self._conversations.find("session_id = ? LIMIT 1", session_id)
 
     async def bind(self, conversation: Conversation) -> None:
         await self._conversations.put(conversation)

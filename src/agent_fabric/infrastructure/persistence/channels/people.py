@@ -8,8 +8,7 @@ from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pairing import CODE_LASTS_S, PairingRequest, Person, may_show_code
 from agent_fabric.domain.errors import PairingNotFound
-from agent_fabric.infrastructure.persistence.audit.act_log import add_act
-from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter, add_act
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 from agent_fabric.infrastructure.persistence.table import Codec, Table
 

@@ -8,17 +8,19 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.chat.sessions import STOPPED, ChatMessage, Session, message_from, title_from
 from agent_fabric.domain.errors import DriverConflict, RunKeyMissing, SessionNotFound
-from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.identity.ownership import visibility_from
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import SqlConnection, storable
 from agent_fabric.wire.json_codec import dump_json, load_json
+
+if TYPE_CHECKING:
+    from agent_fabric.domain.events import Event, RunCreated
 
 HASH_BYTES: Final = 8
 PREFIXES: Final = (3, 5, 8)
@@ -164,13 +166,15 @@ def message_from_row(row: Sequence[Any], session_id: SessionId, cipher: Cipher |
 
 
 def note_messages(
-    connection: SqlConnection, keys: RunKeys, run_id: RunId, created: RunCreated, events: Iterable[Event]
+    connection: SqlConnection, keys: RunKeys, run_id: RunId, created: "RunCreated", events: "Iterable[Event]"
 ) -> None:
     """Write the messages that events of a turn make, and what follows for its session.
 
     Raises:
         DriverConflict: another turn of the session is under way, or the session is gone; nothing is written.
     """
+    from agent_fabric.domain.events import RunCreated  # noqa: PLC0415 - lists of sessions and facts need no events
+
     for event in events:
         message = message_from(run_id, created, event)
         if message is None:
@@ -190,7 +194,9 @@ def note_messages(
         insert_message(connection, cipher, message)
 
 
-def _begin_turn(connection: SqlConnection, run_id: RunId, event: Event) -> tuple[bytes | None, str]:
+def _begin_turn(connection: SqlConnection, run_id: RunId, event: "Event") -> tuple[bytes | None, str]:
+    from agent_fabric.domain.events import RunCreated  # noqa: PLC0415 - as above
+
     assert isinstance(event.body, RunCreated)
     query = (
         "UPDATE chat_sessions SET turn = ?, last_run = ?, updated_at = ?, archived_at = NULL"

@@ -14,7 +14,7 @@ from agent_fabric.domain.ids import EvalId, RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.runs.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
-from agent_fabric.infrastructure.persistence.table import Codec, Table, begins_with, json_bytes
+from agent_fabric.infrastructure.persistence.table import Codec, Table, begins_with, fetch, json_bytes
 from agent_fabric.wire.json_codec import dump_json, load_json
 
 _SEE_ALL = "See all evaluations with `fabric eval list`."
@@ -105,11 +105,10 @@ class SqlEvalRepository:
         return await self._database.read(read)
 
     async def status(self, eval_id: EvalId) -> RunStatus:
-        query = "SELECT status FROM evals WHERE eval_id = ?"
-        row = await self._database.read(lambda connection: connection.execute(query, (eval_id,)).fetchone())
-        if row is None:
+        found = await fetch(self._database, "SELECT status FROM evals WHERE eval_id = ?", eval_id)
+        if not found:
             raise EvalNotFound(f"There is no evaluation {eval_id!r}", hint=_SEE_ALL)
-        return _status(row[0])
+        return _status(found[0][0])
 
     async def mark(self, eval_id: EvalId, status: RunStatus) -> bool:
         query = "UPDATE evals SET status = ?, updated_at = ? WHERE eval_id = ? AND status <> ? RETURNING number"
@@ -172,13 +171,11 @@ class SqlTrialOutcomes:
             "SELECT case_id, model, pack, attempt, retry, run_id, grade, outcome FROM eval_trials"  # noqa: S608 - ours
             f" WHERE eval = {_NUMBER} AND grade <> ''"
         )
-        rows = await self._database.read(lambda connection: connection.execute(query, (eval_id,)).fetchall())
-        return [_outcome(row) for row in rows]
+        return [_outcome(row) for row in await fetch(self._database, query, eval_id)]
 
     async def retries(self, eval_id: EvalId) -> Mapping[Trial, int]:
         query = f"SELECT case_id, model, pack, attempt, retry FROM eval_trials WHERE eval = {_NUMBER} AND retry > 0"  # noqa: S608 - ours
-        rows = await self._database.read(lambda connection: connection.execute(query, (eval_id,)).fetchall())
-        return {_trial(*key): retry for *key, retry in rows}
+        return {_trial(*key): retry for *key, retry in await fetch(self._database, query, eval_id)}
 
     async def retry_failed(self, eval_id: EvalId) -> int:
         query = (

@@ -1,15 +1,86 @@
 """The tables of commands for nodes, of which `audit_log` is a view, and of calls on their way between servers."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
 
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, RelayedCall
 from agent_fabric.domain.fleet.nodes import NodeId
-from agent_fabric.infrastructure.persistence.row_batches import RowBatches
-from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun, OneStatement
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
-from agent_fabric.infrastructure.persistence.table import Codec, Table, json_text, matching
+from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun
+from agent_fabric.infrastructure.persistence.sql import Database, OneStatement, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.table import Codec, Table, fetch_briefly, json_text, matching
 from agent_fabric.wire.json_codec import dump_json, load_json
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class RowBatches(Generic[R, T]):
+    """Rows that many callers write with the same statement: one statement for all that have come until it runs.
+
+    The writer groups transactions, but every statement inside one still costs two changes of the interpreter's lock,
+    and each of them takes milliseconds while the event loop is busy. A thousand machines that answer within a second
+    would wait for that, and not for the disk.
+    """
+
+    def __init__(
+        self, database: Database, write: Callable[[SqlConnection, Sequence[R]], Sequence[T]], *, most: int
+    ) -> None:
+        """`write` writes up to `most` rows and returns one value for each; it may be called again with the same.
+
+        It must not matter what other processes write at the same time.
+        """
+        self._database = database
+        self._write = write
+        self._most = most
+        self._guard = threading.Lock()
+        """Protects the field below: rows come on the event loop and are taken on the writer's thread."""
+        self._waiting: list[tuple[Sequence[R], asyncio.Future[list[T]]]] = []
+
+    def put(self, rows: Sequence[R]) -> "asyncio.Future[list[T]]":
+        """Write rows; the future is done once they are durable. It fails as `Database.write` does."""
+        future: asyncio.Future[list[T]] = asyncio.get_running_loop().create_future()
+        with self._guard:
+            is_first = not self._waiting
+            self._waiting.append((rows, future))
+        if is_first:
+            self._begin()
+        return future
+
+    def _begin(self) -> None:
+        """Ask for a transaction; what it writes is decided when it begins."""
+        taken: list[tuple[Sequence[R], asyncio.Future[list[T]]]] = []
+
+        def write(connection: SqlConnection) -> list[T]:
+            if not taken:  # else it is tried again, and has to be the same
+                taken.extend(self._take())
+            rows = [row for each, _ in taken for row in each]
+            parts = [rows[start : start + self._most] for start in range(0, len(rows), self._most)]
+            return [value for part in parts for value in self._write(connection, part)]
+
+        def tell(written: "asyncio.Future[list[T]]") -> None:
+            problem = None if written.cancelled() else written.exception()
+            told = taken or self._take()  # it failed before it could begin
+            values = iter(written.result() if problem is None and not written.cancelled() else ())
+            for rows, future in told:
+                own = [value for _, value in zip(rows, values, strict=False)]
+                if future.done():
+                    continue
+                if problem is not None:
+                    future.set_exception(problem)
+                elif written.cancelled():
+                    future.cancel()
+                else:
+                    future.set_result(own)
+
+        self._database.write(OfOneRun(write)).add_done_callback(tell)
+
+    def _take(self) -> list[tuple[Sequence[R], "asyncio.Future[list[T]]"]]:
+        with self._guard:
+            taken, self._waiting = self._waiting, []
+        return taken
+
 
 ENDED_S: Final = 150.0
 """A node that was heard of before that has no connection any more; when it was is stored once a minute."""
@@ -44,7 +115,7 @@ class SqlCallRelay:
 
     async def take(self, call_id: str) -> Mapping[str, Any] | None:
         query = "SELECT answer FROM node_calls WHERE id = ?"
-        row = await self._database.read_briefly(lambda connection: connection.execute(query, (call_id,)).fetchone())
+        row = await fetch_briefly(self._database, query, call_id)
         if row is None or row[0] is None:
             return None
         forget = "DELETE FROM node_calls WHERE id = ?"

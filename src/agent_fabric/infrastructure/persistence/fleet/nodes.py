@@ -9,11 +9,10 @@ from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.domain.fleet.commands import Invite
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
-from agent_fabric.infrastructure.persistence.audit.act_log import add_act
-from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun, OneStatement
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, UniqueViolation, storable
-from agent_fabric.infrastructure.persistence.table import FLAG, Codec, Table, json_text
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter, add_act
+from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun
+from agent_fabric.infrastructure.persistence.sql import Database, OneStatement, SqlConnection, UniqueViolation, storable
+from agent_fabric.infrastructure.persistence.table import FLAG, Codec, Table, fetch, fetch_briefly, json_text
 
 _LABELS: Final = json_text()
 NODES: Final = Table(
@@ -44,9 +43,7 @@ class SqlNodeRepository:
 
     async def list(self, *, revoked: bool = False) -> Sequence[Node]:
         query = f"SELECT {self._names} FROM agents WHERE status <> 'revoked' OR ? ORDER BY name, id"  # noqa: S608
-        return await self._database.read(
-            lambda connection: [NODES.load(row) for row in connection.execute(query, (revoked,))]
-        )
+        return [*map(NODES.load, await fetch(self._database, query, revoked))]
 
     async def find(self, node_id: str) -> Node | None:
         return await self._database.read_briefly(lambda connection: self._find(connection, node_id))
@@ -79,7 +76,7 @@ class SqlNodeRepository:
 
     async def states(self, node_id: NodeId) -> NodeStates:
         query = "SELECT state, previous_state FROM agents WHERE id = ?"
-        row = await self._database.read_briefly(lambda connection: connection.execute(query, (node_id,)).fetchone())
+        row = await fetch_briefly(self._database, query, node_id)
         return NodeStates(*row) if row is not None else NodeStates("", "")
 
     def _find(self, connection: SqlConnection, node_id: str) -> Node | None:

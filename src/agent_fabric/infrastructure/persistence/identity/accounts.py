@@ -11,10 +11,9 @@ from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
 from agent_fabric.domain.identity.accounts import ApiKey, User, UserChange
 from agent_fabric.domain.identity.principals import Role, known_scopes
-from agent_fabric.infrastructure.persistence.audit.act_log import add_act
-from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter, add_act
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
-from agent_fabric.infrastructure.persistence.table import FLAG, Codec, Table, json_text
+from agent_fabric.infrastructure.persistence.table import FLAG, Codec, Table, fetch_briefly, json_text
 
 USE_NOTED_EVERY_S: Final = 60.0
 _SCOPES: Final = json_text(known_scopes, sorted)
@@ -159,10 +158,7 @@ class SqlEndedLogins:
         self._clock = clock
 
     async def has(self, login: str) -> bool:
-        query = "SELECT 1 FROM ended_logins WHERE id = ?"
-        return await self._database.read_briefly(
-            lambda connection: connection.execute(query, (login,)).fetchone() is not None
-        )
+        return await fetch_briefly(self._database, "SELECT 1 FROM ended_logins WHERE id = ?", login) is not None
 
     async def add(self, login: str, *, until: float) -> None:
         now = self._clock.now()

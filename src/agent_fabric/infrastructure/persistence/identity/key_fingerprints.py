@@ -1,9 +1,15 @@
 """Fingerprints of the keys that all processes of a store must share."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.infrastructure.persistence.sql import Database
+from agent_fabric.infrastructure.persistence.table import fetch
+
+_PUT: Final = "INSERT INTO key_fingerprints (name, fingerprint, since) VALUES (?, ?, ?) ON CONFLICT"
+_ADD: Final = f"{_PUT} DO NOTHING"
+_REPLACE: Final = f"{_PUT} (name) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since"
 
 
 class SqlKeyFingerprints:
@@ -14,36 +20,18 @@ class SqlKeyFingerprints:
         self._clock = clock
 
     async def read(self) -> dict[str, str]:
-        return await self._database.read(_read)
+        return dict(await fetch(self._database, "SELECT name, fingerprint FROM key_fingerprints ORDER BY name"))
 
     async def add(self, fingerprints: Mapping[str, str]) -> dict[str, str]:
         known = await self.read()
         if fingerprints.keys() <= known.keys():  # nearly always
             return known
-        now = self._clock.now()
-
-        def write(connection: SqlConnection) -> dict[str, str]:
-            connection.executemany(
-                "INSERT INTO key_fingerprints (name, fingerprint, since) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                [(name, value, now) for name, value in fingerprints.items()],
-            )
-            return _read(connection)
-
-        return await self._database.write(write)
+        await self._put(_ADD, fingerprints)
+        return await self.read()
 
     async def replace(self, fingerprints: Mapping[str, str]) -> None:
-        now = self._clock.now()
+        await self._put(_REPLACE, fingerprints)
 
-        def write(connection: SqlConnection) -> None:
-            connection.executemany(
-                "INSERT INTO key_fingerprints (name, fingerprint, since) VALUES (?, ?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since",
-                [(name, value, now) for name, value in fingerprints.items()],
-            )
-
-        await self._database.write(write)
-
-
-def _read(connection: SqlConnection) -> dict[str, str]:
-    rows = connection.execute("SELECT name, fingerprint FROM key_fingerprints ORDER BY name")
-    return {str(name): str(value) for name, value in rows}
+    async def _put(self, query: str, fingerprints: Mapping[str, str]) -> None:
+        rows = [(name, value, self._clock.now()) for name, value in fingerprints.items()]
+        await self._database.write(lambda connection: connection.executemany(query, rows))

@@ -68,13 +68,6 @@ class SqlCounters:
         counted = self._known_window(key, now)
         return Count(0, now) if counted is None else Count(counted.shared + counted.own, counted.expires_at)
 
-    def forget(self, key: str) -> None:
-        self._counted.pop(key, None)
-        self._changed.discard(key)
-        self._database.write_along(
-            lambda connection: connection.execute("DELETE FROM rate_limits WHERE key = ?", (storable(key),))
-        )
-
     async def aclose(self) -> None:
         while self._sharing is not None or self._changed:
             await asyncio.wait([self._sharing or self._share(self._clock.now())])

@@ -13,7 +13,7 @@ from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.markdown import fact_from, fact_values
 from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys, seal, unseal
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, erasing, marks, storable
-from agent_fabric.infrastructure.persistence.table import Table, begins_with, matching
+from agent_fabric.infrastructure.persistence.table import FLAG, Table, begins_with, matching
 from agent_fabric.wire.json_codec import dump_json, load_json
 
 _NAMES: Final = tuple(each.name for each in fields(Fact) if each.name != "sealed")
@@ -25,6 +25,7 @@ _NOTE: Final = (
     " ON CONFLICT (item, run_id) DO UPDATE SET"
     " cited = CASE WHEN excluded.cited = 1 THEN 1 ELSE memory_uses.cited END"
 )
+_USES: Final = Table("memory_uses", MemoryUse, key="item run_id", columns="run_id used_at cited", cited=FLAG)
 _SEE_ALL: Final = "See all facts with `fabric memory list`."
 
 
@@ -104,19 +105,14 @@ class SqlMemoryUses:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._uses = _USES.within(database)
 
     async def note(self, run_id: RunId, items: Sequence[FactId | DocumentId], *, at: float, cited: bool) -> None:
         rows = [(item, run_id, at, int(cited), item, item) for item in items]
         await self._database.write(lambda connection: connection.executemany(_NOTE, rows))
 
     async def of(self, item: FactId | DocumentId) -> Sequence[MemoryUse]:
-        query = "SELECT run_id, used_at, cited FROM memory_uses WHERE item = ? ORDER BY used_at DESC, run_id"
-        return await self._database.read(
-            lambda connection: [
-                MemoryUse(RunId(run_id), used_at, bool(cited))
-                for run_id, used_at, cited in connection.execute(query, (item,))
-            ]
-        )
+        return await self._uses.rows("WHERE item = ? ORDER BY used_at DESC, run_id", item)
 
 
 def _owned_by(viewer: Viewer) -> Condition:

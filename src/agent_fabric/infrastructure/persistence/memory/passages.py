@@ -16,8 +16,7 @@ from agent_fabric.domain.memory.documents import Document, DocumentState
 from agent_fabric.domain.memory.passages import Passage, plan_replacement
 from agent_fabric.domain.memory.ranking import Candidate
 from agent_fabric.domain.memory.terms import terms_in
-from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantize
-from agent_fabric.infrastructure.memory.embeddings.vector_blocks import VectorBlocks
+from agent_fabric.infrastructure.memory.embeddings.vector_blocks import VectorBlocks, int8_similarities, quantize
 from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, find_numpy
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.memory.documents import (

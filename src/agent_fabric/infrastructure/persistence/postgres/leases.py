@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from agent_fabric.application.ports.runs import Before
+from agent_fabric.application.ports.leases import Before
 from agent_fabric.domain.cluster.roles import OBJECT_HOME
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack
 from agent_fabric.domain.ids import RunId

@@ -26,8 +26,9 @@ from agent_fabric.infrastructure.persistence.postgres.binary import (
 )
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.leases import PostgresLeases
-from agent_fabric.infrastructure.persistence.runs.event_rows import run_fields, this_process
+from agent_fabric.infrastructure.persistence.runs.event_rows import run_fields
 from agent_fabric.infrastructure.persistence.runs.log_writes import AppendEvents, ForgetDriver, NewRunRow, ReleaseRun
+from agent_fabric.infrastructure.persistence.runs.run_leases import this_process
 
 LOCK_TIMEOUT_S: Final = 60
 """How long a write waits for one that has the database for itself. Each takes milliseconds."""

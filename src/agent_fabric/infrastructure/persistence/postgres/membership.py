@@ -20,7 +20,7 @@ from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
 from agent_fabric.infrastructure.persistence import dialects
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.errors import explain_errors
-from agent_fabric.infrastructure.persistence.runs.event_rows import this_process
+from agent_fabric.infrastructure.persistence.runs.run_leases import this_process
 from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard

@@ -34,11 +34,10 @@ from agent_fabric.infrastructure.persistence.runs.log_writes import (
     AppendEvents,
     ForgetDriver,
     OfOneRun,
-    OneStatement,
     ReleaseRun,
     RunWrite,
 )
-from agent_fabric.infrastructure.persistence.sql import CommitUnknown, SqlConnection
+from agent_fabric.infrastructure.persistence.sql import CommitUnknown, OneStatement, SqlConnection
 
 T = TypeVar("T")
 

@@ -36,8 +36,7 @@ def content_hash(content: bytes) -> bytes:
 
 def encode(body: Body, address: Address = content_hash) -> tuple[bytes, Blobs]:
     """Return a payload, and the blobs that it refers to; `address` gives the name of a blob's content."""
-    value: Any = body.payload if isinstance(body, UnknownEvent) else body
-    payload = dump_json(value)
+    payload = dump_json(body.payload if body.__class__ is UnknownEvent else body)
     if not refers_to_blobs(payload) and (len(payload) <= INLINE_BYTES or not may_have_long_text(payload, LONG_TEXT)):
         return payload, {}
     blobs: Blobs = {}

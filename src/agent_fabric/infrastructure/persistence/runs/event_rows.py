@@ -1,11 +1,8 @@
 """The rows behind a run: its number, its events, and who drives it."""
 
 import hashlib
-import os
-import socket
 import time
-from functools import cache
-from struct import pack as pack_fields
+from struct import Struct
 from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.encryption import Cipher
@@ -17,6 +14,7 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.consequences import ChildCancel
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.runs.event_bodies import body_reader, damage_explained
+from agent_fabric.infrastructure.persistence.runs.run_leases import this_process
 from agent_fabric.infrastructure.persistence.sql import Condition, SqlConnection, storable
 from agent_fabric.wire.json_codec import dump_json
 
@@ -25,17 +23,22 @@ def chain_hash(
     before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str, payload: bytes
 ) -> bytes:
     """Return the hash of an event, which covers everything before it as well."""
-    digest = chaining(before, seq, ts, kind, version, lane, step)
-    digest.update(payload)
-    return digest.digest()
+    place = _place(before, seq, ts, kind, version, lane, step)
+    return hashlib.sha256(place + payload).digest()
 
 
 def chaining(
     before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str
 ) -> "hashlib._Hash":
     """Begin the hash of an event; its payload is still missing."""
-    place = pack_fields("<qdq", seq, ts, version) + f"\0{kind}\0{lane or ''}\0{step}\0".encode()
-    return hashlib.sha256(before + place)
+    return hashlib.sha256(_place(before, seq, ts, kind, version, lane, step))
+
+
+def _place(before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str) -> bytes:
+    return b"%b%b\0%b\0" % (before, _PACK_NUMBERS(seq, ts, version), f"{kind}\0{lane or ''}\0{step}".encode())
+
+
+_PACK_NUMBERS = Struct("<qdq").pack
 
 
 def number_of(connection: SqlConnection, run_id: RunId) -> int:
@@ -220,16 +223,6 @@ def load_events(
             Event(seq, ts, LaneId(lane) if lane is not None else None, step, read(seq, kind, version, payload))
             for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, after))
         ]
-
-
-def this_process() -> str:
-    """Name this process, for people."""
-    return f"process {os.getpid()} on {_host()}"
-
-
-@cache
-def _host() -> str:
-    return socket.gethostname()
 
 
 def head_of(connection: SqlConnection, number: int) -> bytes:

@@ -164,6 +164,7 @@ class SqlHeldRun:
                     reopen_approvals(connection, self.number, row.row_id, following.approvals)
                 connection.execute("DELETE FROM inbox WHERE id = ?", (row.row_id,))
 
+        alone = not children and not consumed
         write = AppendEvents(
             held=self,
             leases=self._store.leases,
@@ -171,8 +172,8 @@ class SqlHeldRun:
             rows=rows,
             blobs=blobs,
             new=new,
-            then=follow_up if children or consumed or following.more_than_seal else None,
-            settles=following.status if following.settles_alone and not children and not consumed else None,
+            then=None if alone and not following.more_than_seal else follow_up,
+            settles=following.status if alone and following.settles_alone else None,
             sealed=(lambda: self._seal(events[-1], head)) if following.seal else None,
             chain=self._chain,
         )

@@ -7,6 +7,7 @@ from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.idempotency import Claim, KeptAnswer
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.infrastructure.persistence.table import fetch
 from agent_fabric.wire.json_codec import dump_json, load_json
 
 RESPONSES_KEPT_S: Final = 30 * 24 * 3600.0
@@ -99,9 +100,8 @@ class SqlResponses:
 
     async def find(self, key: str) -> RunId | None:
         query = "SELECT run_id FROM response_cache WHERE key = ? AND created_at > ?"
-        values = (key, self._clock.now() - RESPONSES_KEPT_S)
-        row = await self._database.read(lambda connection: connection.execute(query, values).fetchone())
-        return None if row is None else RunId(row[0])
+        found = await fetch(self._database, query, key, self._clock.now() - RESPONSES_KEPT_S)
+        return RunId(found[0][0]) if found else None
 
     async def note(self, key: str, run_id: RunId) -> None:
         now = self._clock.now()

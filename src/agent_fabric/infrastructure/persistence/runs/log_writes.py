@@ -12,7 +12,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter, Sealed
 from agent_fabric.infrastructure.persistence.runs.event_rows import add_key, add_run, forget_driver, note_driver
-from agent_fabric.infrastructure.persistence.sql import RunNumberLeases, SqlConnection
+from agent_fabric.infrastructure.persistence.sql import OneStatement, RunNumberLeases, SqlConnection
 
 EventRow = tuple[int, float, str, int, str | None, str, bytes, bytes]
 """Number, time, kind, version, lane, step, payload and hash of an event."""
@@ -36,20 +36,6 @@ class OfOneRun:
 
     def __call__(self, connection: SqlConnection) -> Any:
         return self.write(connection)
-
-
-@dataclass(frozen=True, slots=True)
-class OneStatement:
-    """A write that is one statement; to run it twice is the same as to run it once. Its rows are returned.
-
-    Where each statement can be a transaction of its own, it is one.
-    """
-
-    sql: str
-    values: Sequence[Any] = ()
-
-    def __call__(self, connection: SqlConnection) -> list[Any]:
-        return connection.execute(self.sql, self.values).fetchall()
 
 
 @dataclass(frozen=True, slots=True)

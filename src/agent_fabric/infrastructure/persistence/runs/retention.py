@@ -18,6 +18,7 @@ from agent_fabric.infrastructure.persistence.runs.index_batches import settled_p
 from agent_fabric.infrastructure.persistence.runs.run_text_index import forget_activity, forget_text
 from agent_fabric.infrastructure.persistence.secrets.sealing import HASH_BYTES, OWNER_BYTES, owner_of
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, erasing, marks
+from agent_fabric.infrastructure.persistence.table import fetch
 from agent_fabric.infrastructure.tree_walk import remove_tree
 
 AT_ONCE = 200
@@ -52,10 +53,7 @@ class SqlRetentionStore:
             # What follows a run up works in its workspace.
             "AND NOT EXISTS (SELECT 1 FROM runs AS later WHERE later.continues = runs.number) ORDER BY number"
         )
-        values = (*_SETTLED, at, *_SETTLED)
-        return await self._database.read(
-            lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]
-        )
+        return [run_id for (run_id,) in await fetch(self._database, query, *_SETTLED, at, *_SETTLED)]
 
     async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:
         number = (await self._database.read(lambda connection: locate(connection, run_id))).number

@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from agent_fabric.application.ports.encryption import ENCRYPTED
 from agent_fabric.application.ports.runs import ANY_RUN, RunPage, RunQuery, RunRecord
@@ -30,6 +30,7 @@ from agent_fabric.infrastructure.persistence.runs.run_text_index import (
 from agent_fabric.infrastructure.persistence.runs.run_visibility import SEEN_BY, visible_to
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks
+from agent_fabric.infrastructure.persistence.table import fetch
 from agent_fabric.infrastructure.persistence.text_search import TextSearch
 
 _OUTLINE = ("run_created", "recruitment", "run_complete", "run_failed")
@@ -77,9 +78,7 @@ class SqlRunCatalogue:
             f"SELECT number, score, near, owner FROM ({hits.sql}) AS hits JOIN runs ON number = run"  # noqa: S608 - ours
             f" WHERE {visible.sql} AND {wanted.sql}"
         )
-        rows: list[Any] = await self._database.read(
-            lambda connection: connection.execute(ranked, (*hits.values, *visible.values, *wanted.values)).fetchall()
-        )
+        rows = await fetch(self._database, ranked, *hits.values, *visible.values, *wanted.values)
         best = {number: (score, near) for number, score, near, owner in rows if _may_own(only.owner, owner)}
         if self._encrypted:
             opened = await self._encrypted_hits(terms, viewer)
@@ -158,9 +157,8 @@ class SqlRunCatalogue:
         query = f"SELECT run_id FROM runs WHERE {where} ORDER BY number DESC LIMIT 1"  # noqa: S608 - ours
         also = "" if owner == LOCAL_OWNER else owner  # stores before 0.6 have no owners
         values = (owner, owner, also, *visible.values)
-        found = await self._database.read(lambda connection: connection.execute(query, values).fetchone())
-        if found is not None:
-            return RunId(str(found[0]))
+        if found := await fetch(self._database, query, *values):
+            return RunId(found[0][0])
         if owner:
             await self.newest(viewer=viewer)  # says if there are none at all
             raise RunNotFound(

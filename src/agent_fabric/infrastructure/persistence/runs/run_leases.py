@@ -1,12 +1,14 @@
 """Leases and named locks as kernel locks, which end with their process."""
 
+import os
+import socket
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from agent_fabric.application.ports.runs import Before
+from agent_fabric.application.ports.leases import Before
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.runs.event_rows import this_process
 from agent_fabric.infrastructure.persistence.runs.run_locks import SERVER, RunLocks
 from agent_fabric.infrastructure.persistence.sql import Acquired, SqlConnection
 
@@ -92,3 +94,13 @@ class FileLocks:
 
 def _number(name: str) -> int:
     return 1 + zlib.crc32(name.encode())
+
+
+def this_process() -> str:
+    """Name this process, for people."""
+    return f"process {os.getpid()} on {_host()}"
+
+
+@cache
+def _host() -> str:
+    return socket.gethostname()

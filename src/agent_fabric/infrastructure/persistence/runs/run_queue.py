@@ -20,6 +20,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.chat.queue import DUE_SESSIONS
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection
+from agent_fabric.infrastructure.persistence.table import fetch
 
 LEARN_EVERY_S: Final = 5.0
 """How often the place is looked up where runs that have to be driven begin."""
@@ -94,9 +95,7 @@ class SqlRunQueue:
 
     async def due(self) -> Sequence[RunId]:
         due = due_runs(self._database.leases.free or Condition("1 = 1", ()), self._clock.now())
-        return await self._database.read(
-            lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(due.sql, due.values)]
-        )
+        return [run_id for (run_id,) in await fetch(self._database, due.sql, *due.values)]
 
 
 def free_runs(free: Condition, first: int) -> Condition:

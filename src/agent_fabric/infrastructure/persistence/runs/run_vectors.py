@@ -3,13 +3,15 @@
 import heapq
 from collections.abc import Sequence
 
-from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
+from agent_fabric.application.ports.embeddings import RunText, Vector
+from agent_fabric.application.ports.runs import FoundRun
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH
 from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.runs.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.table import fetch
 from agent_fabric.infrastructure.persistence.text_search import TextSearch, with_pairs
 from agent_fabric.infrastructure.persistence.vector_search import Wanted, vector_search_of
 
@@ -41,8 +43,8 @@ class SqlRunVectors:
             " SELECT 1 FROM run_vectors WHERE embedder = ? AND run = number AND length(vector) = ?"
             ") ORDER BY number DESC"
         )
-        values = (*_SETTLED, embedder, BYTES_EACH * dimensions)
-        return await self._database.read(lambda connection: [row[0] for row in connection.execute(query, values)])
+        found = await fetch(self._database, query, *_SETTLED, embedder, BYTES_EACH * dimensions)
+        return [number for (number,) in found]
 
     async def texts(self, numbers: Sequence[int]) -> Sequence[RunText]:
         def read(connection: SqlConnection) -> list[RunText]:

@@ -20,8 +20,12 @@ from agent_fabric.domain.policy.outside import OutsideCall, local_words, suffixe
 from agent_fabric.domain.policy.outside_plan import CannotRunOutside, Outside
 from agent_fabric.domain.tools.specs import ToolResult
 from agent_fabric.infrastructure.policy.outside.push import Push, push_words
-from agent_fabric.infrastructure.policy.outside.repository import read_repository
-from agent_fabric.infrastructure.policy.outside.surroundings import account, find_program, users_environment
+from agent_fabric.infrastructure.policy.outside.repository import (
+    account,
+    find_program,
+    read_repository,
+    users_environment,
+)
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.shell import command_output
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.domain.policy.outside_plan import CannotRunOutside, NothingToPush, Outside
-from agent_fabric.infrastructure.policy.outside.repository import Repository
-from agent_fabric.infrastructure.policy.outside.surroundings import account
+from agent_fabric.infrastructure.policy.outside.repository import Repository, account
 
 _SILENT = frozenset({"-v", "--verbose", "-q", "--quiet", "--progress", "--no-progress", "--no-verify", "--porcelain"})
 _KNOWN = {

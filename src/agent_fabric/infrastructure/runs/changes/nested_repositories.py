@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_fabric.domain.policy.protected import GIT_FOLDER
-from agent_fabric.infrastructure.sandbox.mounts_git import is_harmless, put_aside_orders
+from agent_fabric.infrastructure.sandbox.mounts_protected import is_harmless, put_aside_orders
 from agent_fabric.infrastructure.tree_walk import TreeEntry, walk_tree
 
 _OURS = ".fabric"

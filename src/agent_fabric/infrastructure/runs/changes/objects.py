@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.runs.log.layout import require_unlinked
 
 PACKED_BYTES = 512 * 1024
@@ -56,7 +57,7 @@ class Objects:
         """
         path = self._file(digest)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write_whole(path, data)
+        write_atomically(path, data)
 
     def get(self, digest: str) -> bytes | None:
         """Return a content; None if it is not here, or not as it was."""
@@ -152,7 +153,7 @@ class ObjectWriter:
             os.fsync(self._pack)
         finally:
             os.close(self._pack)
-        _write_whole(self._path("json"), json.dumps(self._index, separators=(",", ":")).encode())
+        write_atomically(self._path("json"), json.dumps(self._index, separators=(",", ":")).encode())
 
     def put(self, data: bytes, digest: str) -> None:
         """Keep a content.
@@ -177,22 +178,6 @@ class ObjectWriter:
 
     def _path(self, suffix: str) -> Path:
         return self._root / _PACKS / f"{self._name}.{suffix}"
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    beside = f"{path}.{secrets.token_hex(4)}"
-    file = os.open(beside, _NEW, 0o600)
-    try:
-        try:
-            _write(file, data)
-            os.fsync(file)
-        finally:
-            os.close(file)
-        os.rename(beside, path)  # noqa: PTH104 - beside is text
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(beside)  # noqa: PTH108 - as above
-        raise
 
 
 def _write(file: int, data: bytes) -> None:

@@ -14,20 +14,23 @@
         workspace/     the run's files
 """
 
-import asyncio
 import errno
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, TypeVar
 
 from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
-from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.atomic_files import write_new
+from agent_fabric.infrastructure.private_files import NotPrivate, read_private, write_private
 from agent_fabric.infrastructure.tree_walk import remove_tree
+
+T = TypeVar("T")
 
 
 def require_unlinked(base: str | Path, *names: str) -> None:
@@ -143,7 +146,7 @@ class Layout:
         return self.run_dir(run_id)
 
     async def prepare(self, run_id: RunId, *, at: str = "") -> bool:
-        return await asyncio.to_thread(self._make_run_dir, run_id, at)
+        return await _on_thread(self._make_run_dir, run_id, at)
 
     def _make_run_dir(self, run_id: RunId, at: str) -> bool:
         made = False
@@ -167,10 +170,10 @@ class Layout:
 
     async def discard(self, run_id: RunId) -> None:
         with suppress(FolderLinked):  # then nothing of it is ours
-            await asyncio.to_thread(remove_tree, self.own("runs", run_id))
+            await _on_thread(remove_tree, self.own("runs", run_id))
 
     async def copy(self, workspace: str, run_id: RunId) -> None:
-        await asyncio.to_thread(self._copy, workspace, run_id)
+        await _on_thread(self._copy, workspace, run_id)
 
     def _copy(self, workspace: str, run_id: RunId) -> None:
         target = self.workspace(run_id)
@@ -230,6 +233,8 @@ def is_own(workspace: str, run_id: RunId) -> bool:
 
 def may_move(run_id: RunId, created: object) -> bool:
     """Tell whether any machine may drive a new run: one with a workspace of its own, in which nothing lies yet."""
+    from agent_fabric.domain.events import RunCreated  # noqa: PLC0415 - what only looks up a folder needs no events
+
     if not isinstance(created, RunCreated) or not is_own(created.workspace, run_id):
         return False
     alone = created.parent is None and created.workflow is None and created.continues is None and not created.session
@@ -237,3 +242,39 @@ def may_move(run_id: RunId, created: object) -> bool:
         return alone and not created.encrypted and not any(Path(created.workspace).iterdir())
     except OSError:
         return False
+
+
+async def _on_thread(work: Callable[..., T], *given: object) -> T:
+    import asyncio  # noqa: PLC0415 - shells that complete a command look for a folder, and wait at every key
+
+    return await asyncio.to_thread(work, *given)
+
+
+SERVER_FILE: Final = "server"
+"""Says where the server of the folder listens. The server writes it when it listens and removes it when it ends. The
+file of a killed server stays, so a reader also checks that a process holds the server's lock."""
+
+
+def record_server(root: Path, url: str) -> None:
+    """Write down where the server listens. The caller holds the server's lock.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    write_private(root / SERVER_FILE, f"{url}\n".encode(), replace=True)
+
+
+def forget_server(root: Path) -> None:
+    """Remove the address. The caller holds the server's lock."""
+    with suppress(OSError):  # what cannot be removed is not believed once the lock is free
+        (root / SERVER_FILE).unlink()
+
+
+def recorded_server(root: Path) -> str | None:
+    """Return the address in the file; None if there is none, or others may have written it."""
+    try:
+        content = read_private(root / SERVER_FILE)
+    except (NotPrivate, ConfigError):
+        return None
+    url = (content or b"").decode("ascii", "replace").strip()
+    return url if url.startswith(("http://", "https://")) and url.isprintable() else None

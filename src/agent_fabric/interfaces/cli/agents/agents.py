@@ -2,21 +2,15 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from agent_fabric.application.agents.agent_task import task_for_agent
-from agent_fabric.application.agents.brief_agent import brief_for
-from agent_fabric.application.agents.run_agent import RunAgent, worth_another_attempt
 from agent_fabric.bootstrap.workflows import open_agents
 from agent_fabric.config.files import read_text
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.agents.check import KnownToAgents
-from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.runs.task import Priority, RunResult
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
@@ -28,21 +22,14 @@ from agent_fabric.interfaces.cli.options import (
     Untrusted,
     Verbose,
     configuration,
-    strangers_text,
 )
 from agent_fabric.interfaces.cli.output import colour, fit_width, plain
 from agent_fabric.interfaces.cli.place import Noun, Place, with_client
 from agent_fabric.interfaces.cli.place import here as here_at
-from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
-from agent_fabric.interfaces.cli.runs.foreground import LocalForeground, foreground_elsewhere, foreground_here
-from agent_fabric.interfaces.cli.runs.run import project_here
 from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, join_checks, problem_lines
-from agent_fabric.interfaces.cli.workflows.inputs import Inputs, typed_inputs
+from agent_fabric.interfaces.cli.workflows.inputs import Inputs
 from agent_fabric.interfaces.views.agents import AGENT, AGENTS, AgentList, checked_object
 from agent_fabric.wire.shape import Json
-
-if TYPE_CHECKING:
-    from agent_fabric.interfaces.cli.runs.foreground_remote import RemoteForeground
 
 _HELP = """\
 See and run agents: files in agent-definitions/, as JSON, YAML, or Markdown with front matter.
@@ -159,47 +146,10 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
       fabric agents run greeter -i name=Ada
       fabric agents run summariser -i text=@notes.md --json
     """  # noqa: D301 - the mark makes lines stay as they are
-    url = at.url(local_only=here)
-    overrides = strangers_text(untrusted, here=here)
-    if url is not None:
-        opens = foreground_elsewhere(url, here=here)
-        options = {"model_key": model_key, "network_allowed": network_allowed}
-        options |= {"encrypt": encrypt, "visibility": visibility}
-        return drive_in_foreground(
-            opens, lambda there: _run_there(there, name, inputs or (), options), at, verbose=verbose
-        )
-    root = at.root()
-    loaded = configuration(root, overrides)
-    agent = open_agents(root, loaded.config).get(name)
-    task = task_for_agent(
-        loaded.config,
-        brief_for(agent, typed_inputs(inputs, agent.inputs, of=f"The agent {agent.name!r}")),
-        model_key=model_key,
-        network_allowed=network_allowed,
-        priority=Priority.INTERACTIVE,
-        project=project_here(root, loaded.config) if here else None,
-    )
-    task = replace(task, encrypted=task.encrypted or encrypt, visibility=visibility)
+    from agent_fabric.interfaces.cli.agents.driving import AgentCall, run_agent  # noqa: PLC0415 - what drives runs takes its time
 
-    async def work(foreground: LocalForeground) -> RunResult:
-        return await RunAgent(foreground.fabric.execute_task)(task, on_created=foreground.note_created)
-
-    return drive_in_foreground(foreground_here(root, loaded), work, at, verbose=verbose)
-
-
-async def _run_there(there: "RemoteForeground", name: str, inputs: Sequence[str], options: dict[str, Any]) -> RunResult:
-    """Let a server run the agent; what fails for now is tried again as often as the agent says, as here."""
-    agents = there.client.agents
-    found = await agents.show(name)
-    given: dict[str, Any] = {}
-    if found["usable"]:  # if not, the server says why
-        declared = {key: Parameter.from_plain(each) for key, each in found["inputs"].items()}
-        given = typed_inputs(inputs, declared, of=f"The agent {found['name']!r}")
-    for _ in range(found["constraints"]["retries"] if found["usable"] else 0):
-        result = await there.start(agents.start(name, given, **options))
-        if not worth_another_attempt(result):
-            return result
-    return await there.start(agents.start(name, given, **options))
+    call = AgentCall(name, inputs or (), model_key, network_allowed, here, untrusted, encrypt, visibility)
+    return run_agent(call, at, verbose=verbose)
 
 
 def _line(found: Json, width: int) -> str:

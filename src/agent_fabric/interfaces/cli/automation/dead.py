@@ -25,8 +25,7 @@ class _LocalLetters:
     """The dead letters of a fabric folder."""
 
     def __init__(self, here: LocalAutomation) -> None:
-        self._letters, self._settle = here.store.letters, here.automation.settle_letters
-        self._drive_created = here.drive_created
+        self._letters, self._join, self._drive_created = here.store.letters, here.join, here.drive_created
 
     async def list(self, *, everything: bool) -> Sequence[Json]:
         return [LETTER.dump(each) for each in await self._letters.list(limit=1_000, everything=everything)]
@@ -35,12 +34,14 @@ class _LocalLetters:
         return _with_payload(await self._letters.find(letter))
 
     async def replay(self, letter: str, *, again: bool) -> Json:
-        done = await self._settle.replay(await self._letters.find(letter), by=owner_here(), again=again)
+        settle = (await self._join()).settle_letters
+        done = await settle.replay(await self._letters.find(letter), by=owner_here(), again=again)
         await self._drive_created()
         return _with_payload(done)
 
     async def drop(self, letter: str) -> Json:
-        return _with_payload(await self._settle.drop(await self._letters.find(letter), by=owner_here()))
+        settle = (await self._join()).settle_letters
+        return _with_payload(await settle.drop(await self._letters.find(letter), by=owner_here()))
 
 
 _letters = Noun(opens(_LocalLetters), lambda client: client.dead_letters)

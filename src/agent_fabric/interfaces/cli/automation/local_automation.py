@@ -2,40 +2,55 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from agent_fabric.application.automation.explain_schedule import simulate
-from agent_fabric.application.runs.start_created import FOLDER_RETRY_S
-from agent_fabric.bootstrap.automation import Automation, build_automation
-from agent_fabric.bootstrap.local import open_local
-from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.application.automation.explain_schedule import ExplainSchedule, simulate
+from agent_fabric.bootstrap.records import Records, open_records, owner_here
 from agent_fabric.domain.automation.schedule import Rule, interval_from, zone_of
 from agent_fabric.domain.errors import ConfigError, FolderHeld
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron, use_own_zones
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import Noun, Place
-from agent_fabric.interfaces.views.automation import end_of_simulation, schedule_object, schedule_objects
+from agent_fabric.interfaces.views.automation import schedule_object, schedule_objects
 from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, WITHDRAWN
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
+    from agent_fabric.bootstrap.automation import Automation
+    from agent_fabric.bootstrap.local import LocalFabric
     from agent_fabric.client.schedules import Schedules as ServerSchedules
 
 T = TypeVar("T")
 
 
 class LocalAutomation:
-    """What starts runs in a fabric folder."""
+    """What starts runs in a fabric folder. Only what changes something needs more than the store."""
 
-    def __init__(self, automation: Automation, created: list[RunId], resume: Callable[[RunId], Awaitable[Any]]) -> None:
-        self.automation = automation
-        self.store = automation.store
-        self._created = created
+    def __init__(self, root: Path, records: Records) -> None:
+        self.root = root
+        self.store = store = records.storage.automation
+        self.explain = ExplainSchedule(store.history, read_cron, records.storage.clock, store.overview)
+        self._opened = AsyncExitStack()
+        self._joined: tuple[Automation, LocalFabric] | None = None
+        self._created: list[RunId] = []
         """Runs that were created here and are not driven yet."""
-        self._resume = resume
+
+    async def join(self) -> "Automation":
+        """Return the use cases; what drives runs is joined with them."""
+        if self._joined is None:
+            from agent_fabric.bootstrap.automation import build_automation  # noqa: PLC0415 - see above
+            from agent_fabric.bootstrap.local import open_local  # noqa: PLC0415 - as above
+
+            loaded = configuration(self.root)
+            local = await self._opened.enter_async_context(open_local(self.root, loaded, None, asks_here=False))
+            automation = build_automation(self.root, loaded.config, local, begin=self._created.extend)
+            self._opened.push_async_callback(automation.aclose)
+            self._joined = automation, local
+        return self._joined[0]
 
     async def drive_created(self) -> None:
         """Drive the runs that were created here to their ends."""
@@ -44,11 +59,17 @@ class LocalAutomation:
             self._created.clear()
             await asyncio.gather(*map(self._drive, created))
 
+    async def aclose(self) -> None:
+        await self._opened.aclose()
+
     async def _drive(self, run_id: RunId) -> None:
         """Drive a run; one that works in the project waits until no other one does."""
+        from agent_fabric.application.runs.take_up_runs import FOLDER_RETRY_S  # noqa: PLC0415 - as above
+
+        assert self._joined is not None, "a run was created"
         while True:
             try:
-                await self._resume(run_id)
+                await self._joined[1].resume_run(run_id)
             except FolderHeld:
                 await asyncio.sleep(FOLDER_RETRY_S)
             else:
@@ -61,14 +82,12 @@ def opens(kind: Callable[[LocalAutomation], T]) -> Callable[[Place], AbstractAsy
     @asynccontextmanager
     async def open_here(at: Place) -> AsyncIterator[T]:
         root = at.root()
-        loaded = configuration(root)
-        async with open_local(root, loaded, None, asks_here=False) as fabric:
-            created: list[RunId] = []
-            automation = build_automation(root, loaded.config, fabric, begin=created.extend)
+        with open_records(root) as records:
+            here = LocalAutomation(root, records)
             try:
-                yield kind(LocalAutomation(automation, created, fabric.resume_run))
+                yield kind(here)
             finally:
-                await automation.aclose()
+                await here.aclose()
 
     return open_here
 
@@ -77,14 +96,15 @@ class LocalSchedules:
     """The schedules of a fabric folder."""
 
     def __init__(self, here: LocalAutomation) -> None:
-        self.automation, self._store, self._drive_created = here.automation, here.store, here.drive_created
+        self._store, self._drive_created = here.store, here.drive_created
+        self._join, self._explain = here.join, here.explain
 
     async def add(self, wish: Mapping[str, Any]) -> Json:
-        made = await self.automation.manage.add(wish, by=owner_here())
-        return await schedule_object(made, self._store.overview)
+        made = await (await self._join()).manage.add(wish, by=owner_here())
+        return await schedule_object(made, self._explain)
 
     async def import_crontab(self, wish: Mapping[str, Any]) -> Json:
-        done = await self.automation.import_crontab(
+        done = await (await self._join()).import_crontab(
             wish["crontab"],
             by=owner_here(),
             timezone=wish["timezone"],
@@ -94,30 +114,30 @@ class LocalSchedules:
         return CRONTAB.dump(done)
 
     async def list(self) -> Sequence[Json]:
-        return await schedule_objects(await self._store.schedules.list(), self._store.overview)
+        return await schedule_objects(await self._store.schedules.list(), self._explain)
 
     async def show(self, name: str) -> Json:
-        return await schedule_object(await self._store.schedules.find(name), self._store.overview)
+        return await schedule_object(await self._store.schedules.find(name), self._explain)
 
     async def change(self, name: str, wish: Mapping[str, Any]) -> Json:
         found = await self._store.schedules.find(name)
-        changed = await self.automation.manage.change(found, wish, by=owner_here())
-        return await schedule_object(changed, self._store.overview)
+        changed = await (await self._join()).manage.change(found, wish, by=owner_here())
+        return await schedule_object(changed, self._explain)
 
     async def remove(self, name: str) -> Json:
         found = await self._store.schedules.find(name)
-        await self.automation.manage.remove(found, by=owner_here())
+        await (await self._join()).manage.remove(found, by=owner_here())
         return SCHEDULE.dump(found)
 
     async def fire(self, name: str) -> RunId:
         found = await self._store.schedules.find(name)
-        run_id = await self.automation.manage.fire(found, by=owner_here())
+        run_id = await (await self._join()).manage.fire(found, by=owner_here())
         await self._drive_created()
         return run_id
 
     async def backfill(self, name: str, wish: Mapping[str, Any]) -> Json:
         found = await self._store.schedules.find(name)
-        done = await self.automation.backfill(
+        done = await (await self._join()).backfill(
             found,
             wish["from"],
             wish["to"],
@@ -132,12 +152,12 @@ class LocalSchedules:
 
     async def withdraw(self, name: str) -> Json:
         found = await self._store.schedules.find(name)
-        return WITHDRAWN.dump(await self.automation.backfill.withdraw(found, by=owner_here()))
+        return WITHDRAWN.dump(await (await self._join()).backfill.withdraw(found, by=owner_here()))
 
     async def _drive_queued(self, name: str, count: int) -> None:
         """Start queued firings one after another until there are none left."""
         for _ in range(count):
-            await self.automation.fire.tick()
+            await (await self._join()).fire.tick()
             await self._drive_created()
             if not any(firing.trigger == name for firing, _ in await self._store.queue.waiting(limit=1_000)):
                 return
@@ -148,7 +168,7 @@ class LocalSchedules:
         return shown
 
     async def why(self, name: str, at: str) -> Json:
-        return EXPLANATION.dump(await self.automation.explain(name, at))
+        return EXPLANATION.dump(await self._explain(name, at))
 
     async def simulate(self, name: str, start: float | None, end: float | None) -> Sequence[Json]:
         found = await self._store.schedules.find(name)
@@ -156,8 +176,9 @@ class LocalSchedules:
 
     async def tick(self) -> Sequence[RunId]:
         """Fire what is due, and see the runs through."""
-        await self.automation.fire.beat()
-        started = await self.automation.fire.tick()
+        fire = (await self._join()).fire
+        await fire.beat()
+        started = await fire.tick()
         await self._drive_created()
         return started
 
@@ -179,7 +200,7 @@ def rule_from(cron: str | None, every: str | None, timezone: str | None, at: Pla
 def planned_by(rule: Rule, start: float | None, end: float | None) -> Sequence[Json]:
     """Return when a rule is due in a period."""
     begin = time.time() if start is None else start
-    found: Sequence[Json] = PLAN.dump(simulate(rule, read_cron, begin, end_of_simulation(rule, begin, end)))["planned"]
+    found: Sequence[Json] = PLAN.dump(simulate(rule, read_cron, begin, end))["planned"]
     return found
 
 

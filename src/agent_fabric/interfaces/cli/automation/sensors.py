@@ -24,20 +24,21 @@ class _LocalSensors:
     """The sensors of a fabric folder."""
 
     def __init__(self, here: LocalAutomation) -> None:
-        self._automation, self._drive_created = here.automation, here.drive_created
-        self._store = here.automation.watch.store
+        self._join, self._drive_created, self._store = here.join, here.drive_created, here.store.sensors
 
     async def list(self) -> Sequence[Json]:
-        await self._automation.arm.arm()
-        found: Sequence[Json] = SENSORS.dump(await self._automation.sensors())["sensors"]
+        automation = await self._join()
+        await automation.arm.arm()
+        found: Sequence[Json] = SENSORS.dump(await automation.sensors())["sensors"]
         return found
 
     async def look(self, name: str) -> Json:
-        await self._automation.arm.arm()
-        armed = self._automation.watch.armed.get(name)
+        automation = await self._join()
+        await automation.arm.arm()
+        armed = automation.watch.armed.get(name)
         if armed is None:
             raise ScheduleNotFound(f"There is no sensor {name!r}", hint="See them with `fabric sensors list`.")
-        started = await self._automation.watch.look(armed)
+        started = await automation.watch.look(armed)
         await self._drive_created()
         return {"name": name, "reason": (await self._store.state(name)).reason, "runs": list(started)}
 

@@ -25,26 +25,27 @@ class _LocalSubscriptions:
     """The receivers of messages of a fabric folder."""
 
     def __init__(self, here: LocalAutomation) -> None:
-        self._messages = here.automation.messages
+        self._join, self._store = here.join, here.store.subscriptions
 
     async def list(self) -> Sequence[Json]:
-        found: Sequence[Json] = SUBSCRIPTIONS.dump(await self._messages.store.list())["subscriptions"]
+        found: Sequence[Json] = SUBSCRIPTIONS.dump(await self._store.list())["subscriptions"]
         return found
 
     async def add(self, wish: Mapping[str, Any]) -> Json:
         secret = wish["secret"] or ""
-        made = await self._messages.add(wish["name"], wish["subjects"], wish["url"], secret, by=owner_here())
+        messages = (await self._join()).messages
+        made = await messages.add(wish["name"], wish["subjects"], wish["url"], secret, by=owner_here())
         return SUBSCRIPTION.dump(made)
 
     async def test(self, name: str) -> Json:
-        return SEND_OUTCOME.dump(await self._messages.test(name))
+        return SEND_OUTCOME.dump(await (await self._join()).messages.test(name))
 
     async def rotate(self, name: str, secret: str) -> Json:
-        return SUBSCRIPTION.dump(await self._messages.rotate(name, secret))
+        return SUBSCRIPTION.dump(await (await self._join()).messages.rotate(name, secret))
 
     async def remove(self, name: str) -> Json:
-        found = await self._messages.find(name)
-        await self._messages.store.remove(name)
+        found = await (await self._join()).messages.find(name)
+        await self._store.remove(name)
         return SUBSCRIPTION.dump(found)
 
 

@@ -5,9 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
-from agent_fabric.application.channels.manage_people import ManagePeople
-from agent_fabric.application.channels.notify_user import ManageNotify
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus
 from agent_fabric.bootstrap.records import Records, owner_here, running_server
 from agent_fabric.domain.audit.acts import moment_words
@@ -32,6 +29,10 @@ class _LocalChannels:
     """Users of channels and deliveries of a fabric folder; a server that runs there sees changes at once."""
 
     def __init__(self, records: Records) -> None:
+        from agent_fabric.application.channels.manage_deliveries import ManageDeliveries  # noqa: PLC0415 - a list of channels needs none
+        from agent_fabric.application.channels.manage_people import ManagePeople  # noqa: PLC0415 - as above
+        from agent_fabric.application.channels.notify_user import ManageNotify  # noqa: PLC0415 - as above
+
         storage, clock = records.storage, records.storage.clock
         self._by = owner_here()
         self._people = ManagePeople(storage.channels.people, storage.users, storage.channels.outbox, clock)

@@ -1,27 +1,12 @@
 """`fabric chat`: talk with an agent."""
 
-import asyncio
-import sys
 from typing import Annotated
 
 import typer
 
-from agent_fabric.domain.chat.sessions import MAX_MESSAGE_CHARS, STOPPED, Session, answer_id
-from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.cli.approvals.ask_approval import is_interactive
-from agent_fabric.interfaces.cli.chat.chat_loop import ChatLoop, Presses, obeying
-from agent_fabric.interfaces.cli.chat.chat_places import Start, Talk, local_talk
-from agent_fabric.interfaces.cli.chat.chat_view import ChatView
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import FAILED
-from agent_fabric.interfaces.cli.options import Here, configuration
-from agent_fabric.interfaces.cli.output import plain_lines, print_json
+from agent_fabric.interfaces.cli.options import Here
 from agent_fabric.interfaces.cli.place import Place, refuse_if
-from agent_fabric.interfaces.cli.runs.driving import exit_code
-from agent_fabric.interfaces.cli.runs.foreground import refuse_here
-from agent_fabric.wire.chat import MESSAGE, SESSION
-from agent_fabric.wire.results import EFFECTS
 
 app = new_app("Talk with an agent.")
 
@@ -52,81 +37,7 @@ def chat(
     refuse_if((session is not None) + last + new > 1, "Name one session", hint="--session ID, --last or --new.")
     chosen = session is not None or last
     refuse_if(here and chosen, "--here begins a new session", hint="A session stays in the folder where it began.")
-    talks_with_person = sys.stdin is not None and sys.stdin.isatty() and not at.as_json
-    text = "" if talks_with_person else _standard_input()
-    said = None if at.as_json else sys.stdout if talks_with_person else None
-    view = ChatView(said, sys.stderr if talks_with_person else None)
-    start = Start(session or "", last, model_key, pack, node)
-    url = at.url(local_only=here)
-    if url is None:
-        root = at.root()
-        loaded = configuration(root)
-        if here:
-            from agent_fabric.interfaces.cli.runs.run import project_here  # noqa: PLC0415 - few talk about a project
+    from agent_fabric.interfaces.cli.chat.chat_places import Start  # noqa: PLC0415 - `--help` needs no engine
+    from agent_fabric.interfaces.cli.chat.talk import talk_with  # noqa: PLC0415 - as above
 
-            start = start._replace(project=str(project_here(root, loaded.config)))
-        opened = local_talk(root, loaded, view, asks=talks_with_person and is_interactive())
-    else:
-        refuse_here(here)
-        from agent_fabric.interfaces.cli.chat.chat_places_remote import server_talk  # noqa: PLC0415 - aiohttp takes its time
-
-        opened = server_talk(url, view)  # type: ignore[assignment] # both can be talked with
-
-    async def go(presses: Presses) -> int:
-        async with opened as talk:
-            return await (_converse if talks_with_person else _say_once)(talk, start, view, presses, text, at.as_json)
-
-    return asyncio.run(obeying(go))
-
-
-async def _converse(talk: Talk, start: Start, view: ChatView, presses: Presses, _text: str, _json: bool) -> int:
-    found = await _open_session(talk, start)
-    return await ChatLoop(talk, found, view, presses).run()
-
-
-async def _open_session(talk: Talk, start: Start) -> Session:
-    """Return the session to talk in, with what was chosen for it."""
-    found = await talk.open(start)
-    chosen = {"model_key": start.model_key, "pack": start.pack, "node": start.node}
-    changes = {what: value for what, value in chosen.items() if value is not None and value != getattr(found, what)}
-    return await talk.change(found, **changes) if changes else found
-
-
-async def _say_once(talk: Talk, start: Start, view: ChatView, presses: Presses, text: str, as_json: bool) -> int:
-    found = await _open_session(talk, start)
-    loop = ChatLoop(talk, found, view, presses)
-    result, message = await loop.turn(text, asks=False)
-    if as_json:
-        standing = await talk.session(found.session_id)
-        print_json(
-            {
-                "session": SESSION.dump(standing),
-                "session_id": standing.session_id,
-                "run_id": result.run_id,
-                "message_id": answer_id(result.run_id) if message is not None else None,
-                "status": result.status.value,
-                "outcome": None if result.outcome is None else result.outcome.value,
-                "effects": EFFECTS.dump(result.effects),
-                "content": "" if message is None else message.content,
-                "message": None if message is None else MESSAGE.dump(message),
-                "waiting_for": [*result.waiting_for],
-            }
-        )
-    elif message is not None:
-        sys.stdout.write(plain_lines(message.content) + "\n")
-    elif result.status is RunStatus.WAITING:
-        sys.stderr.write(f"Run {result.run_id} waits for an answer: fabric approvals list --run {result.run_id}\n")
-    stopped = message is not None and message.metadata.get("status") == STOPPED
-    return FAILED if stopped else exit_code(result)
-
-
-def _standard_input() -> str:
-    data = b"" if sys.stdin is None else sys.stdin.buffer.read(4 * MAX_MESSAGE_CHARS + 1)
-    text = data.decode("utf-8", "replace").strip()
-    if not text:
-        raise ConfigError("There is no message", hint='In a pipe: echo "…" | fabric chat')
-    if len(text) > MAX_MESSAGE_CHARS:
-        raise ConfigError(
-            f"The message is longer than {MAX_MESSAGE_CHARS:,} characters", hint="Put long material into a file."
-        )
-    return text
+    return talk_with(Start(session or "", last, model_key, pack, node), here, at)

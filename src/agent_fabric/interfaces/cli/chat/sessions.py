@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent_fabric.application.chat.export_session import SessionExport
-from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.ports.chat import FoundMessage, SessionQuery
-from agent_fabric.bootstrap.chat import export_session, find_session, manage_sessions
 from agent_fabric.bootstrap.records import Records, owner_here
+from agent_fabric.bootstrap.runs import export_session, find_session, manage_sessions
 from agent_fabric.domain.chat.sessions import COMPLETED as ANSWERED
 from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError, SessionNotFound
@@ -37,6 +35,8 @@ from agent_fabric.wire.chat import FORKED, FOUND_MESSAGES, MESSAGE, SESSION, SES
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
+    from agent_fabric.application.chat.export_session import SessionExport
+    from agent_fabric.application.chat.manage_sessions import ManageSessions
     from agent_fabric.client.sessions import Sessions as ServerSessions
 
 
@@ -76,11 +76,11 @@ class LocalSessions:
     async def export_markdown(self, session_id: str) -> str:
         return markdown_export(await self._whole(session_id))
 
-    async def _whole(self, session_id: str) -> SessionExport:
+    async def _whole(self, session_id: str) -> "SessionExport":
         return await export_session(self._records)(await self.show(session_id))
 
     @property
-    def _manage(self) -> ManageSessions:
+    def _manage(self) -> "ManageSessions":
         encrypts = configuration(self._records.layout.root).config.encryption != "off"
         return manage_sessions(self._records, encrypts=encrypts)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from agent_fabric.application.evals.make_case import MadeCase, id_from, require_known, require_task
 from agent_fabric.application.ports.evals import EvalRecord
 from agent_fabric.bootstrap.runs import make_case
 from agent_fabric.domain.definitions.problems import did_you_mean
@@ -23,9 +22,7 @@ from agent_fabric.domain.evals.trials import Evidence, Grade, TrialOutcome
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import count_of
-from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.evals.add_case import add_case
-from agent_fabric.infrastructure.evals.eval_files import read_eval
+from agent_fabric.domain.runs.status import RunStatus
 from agent_fabric.interfaces.cli.evals.eval_places import (
     ComparedEval,
     Old,
@@ -153,6 +150,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
     Exit codes: 0 done, 1 a model is below --min-right or could not be tried, 2 wrong usage or file, 130 interrupted.
     """
+    from agent_fabric.infrastructure.evals.eval_files import read_eval  # noqa: PLC0415 - lists read no files
+
     definition = _with_options(read_eval(Path(file)), k, models, packs, case or (), at_once, name)
     asked = _Asked(old_eval(compare), _require_room_for(report), min_right, at.as_json)
     url = at.url()
@@ -312,6 +311,8 @@ def add(
     chosen = choose_run(run_id, last=last)
     paths = [path.removeprefix("./").rstrip("/") for path in only or ()]
 
+    from agent_fabric.application.evals.make_case import MadeCase, id_from, require_known, require_task  # noqa: PLC0415 - as above
+
     async def go(place: RunAccess, found: RunId) -> MadeCase:
         if isinstance(place, LocalRuns):
             return await make_case(place.records)(found, check=check, case_id=case_id, only=paths)
@@ -324,6 +325,8 @@ def add(
         return MadeCase(EvalCase(case_id=case_id or id_from(created.prompt), prompt=created.prompt, check=check), ())
 
     case, left_out = with_run(at, chosen, go)
+    from agent_fabric.infrastructure.evals.eval_files import add_case  # noqa: PLC0415 - as above
+
     case = add_case(Path(to), case, renames=not case_id)
     if left_out:
         names = ", ".join(map(plain, left_out[:_MAX_NAMED]))

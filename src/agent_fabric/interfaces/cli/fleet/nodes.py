@@ -190,7 +190,7 @@ def _list_nodes(at: Place, selector: str, *, revoked: bool) -> "list[Json]":
     if has_hub(at):
         return at_server(at, lambda client: client.nodes.list(selector, revoked=revoked))
     from agent_fabric.bootstrap.records import open_records  # noqa: PLC0415 - only without a server
-    from agent_fabric.domain.fleet.selectors import select_nodes  # noqa: PLC0415 - as above
+    from agent_fabric.domain.fleet.nodes import select_nodes  # noqa: PLC0415 - as above
     from agent_fabric.wire.nodes import NODE  # noqa: PLC0415 - as above
 
     root = at.root()

@@ -4,19 +4,22 @@ import getpass
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
-from typing import Annotated, TypeVar
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from agent_fabric.bootstrap.identity import HINT, PROBLEM, Identity, is_to_be_said, open_identity
-from agent_fabric.bootstrap.records import open_records, open_secrets
+from agent_fabric.bootstrap.records import Records, open_records, open_secrets
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity.accounts import MAX_PASSWORD_CHARS, password_for
 from agent_fabric.domain.identity.principals import AnyScope, Scope, scope_from
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import plain, print_warning
 from agent_fabric.interfaces.cli.place import Place
+
+if TYPE_CHECKING:
+    from agent_fabric.bootstrap.identity import Identity
 
 T = TypeVar("T")
 
@@ -41,21 +44,39 @@ def read_scopes(names: list[str] | None) -> list[AnyScope] | None:
         raise ConfigError(f"--scope: {problem}", hint="See: docs/guides/people-and-keys.md") from None
 
 
-def opens(kind: Callable[[Identity], T]) -> Callable[[Place], AbstractAsyncContextManager[T]]:
+class LocalIdentity:
+    """The users and keys of a folder. What only lists needs neither its use cases nor the configuration."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self._opened = ExitStack()
+
+    @cached_property
+    def joined(self) -> "Identity":
+        """The use cases."""
+        from agent_fabric.bootstrap.identity import open_identity  # noqa: PLC0415 - see above
+
+        root, storage = self.records.layout.root, self.records.storage
+        config = configuration(root).config
+        resolve = open_secrets(config.secrets, root, os.environ).chain.resolve
+        shared = bool(config.store.url)
+        identity = open_identity(root, config.identity, storage, resolve, at_once=False, shared=shared)
+        return self._opened.enter_context(closing(identity))
+
+    def close(self) -> None:
+        self._opened.close()
+
+
+def opens(kind: Callable[[LocalIdentity], T]) -> Callable[[Place], AbstractAsyncContextManager[T]]:
     """Return what opens users and keys of a folder as something that commands work on; its server sees changes."""
 
     @asynccontextmanager
     async def open_here(at: Place) -> AsyncIterator[T]:
         root = at.root()
-        config = configuration(root).config
         if not root.exists():
             sys.stderr.write(f"Making a fabric folder: {plain(str(root))}\n")
-        with open_records(root) as records:
-            resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
-            shared = bool(config.store.url)
-            identity = open_identity(root, config.identity, records.storage, resolve, at_once=False, shared=shared)
-            with closing(identity):
-                yield kind(identity)
+        with open_records(root) as records, closing(LocalIdentity(records)) as identity:
+            yield kind(identity)
 
     return open_here
 
@@ -64,6 +85,8 @@ def warn_of_shared_runs(at: Place) -> None:
     """Say once, when the first user or key has been made here, that all of them see all runs."""
     if at.url() is not None:
         return
+    from agent_fabric.bootstrap.identity import HINT, PROBLEM, is_to_be_said  # noqa: PLC0415 - lists need it not
+
     root = at.root()
     if is_to_be_said(root, configuration(root).config.identity):
         print_warning(f"{PROBLEM}. {HINT}")

@@ -7,11 +7,16 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from agent_fabric.bootstrap.identity import Identity
-from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.bootstrap.records import listed_keys, owner_here
 from agent_fabric.domain.identity.principals import AnyScope, Scope
 from agent_fabric.interfaces.cli.durations import day, minute, seconds_in
-from agent_fabric.interfaces.cli.identity.identity_options import Scopes, opens, read_scopes, warn_of_shared_runs
+from agent_fabric.interfaces.cli.identity.identity_options import (
+    LocalIdentity,
+    Scopes,
+    opens,
+    read_scopes,
+    warn_of_shared_runs,
+)
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain
@@ -29,21 +34,22 @@ _SHORT_LIFE_S = 7 * 86_400.0
 class _LocalKeys:
     """The API keys of a fabric folder."""
 
-    def __init__(self, identity: Identity) -> None:
-        self._keys = identity.keys
+    def __init__(self, identity: LocalIdentity) -> None:
+        self._identity = identity
 
     async def list(self, *, also_dead: bool) -> list[Json]:
-        now, usable = time.time(), self._keys.is_usable
-        found = await self._keys.list(also_dead=also_dead)
-        return [KEY.dump(KeyState.of(key, now=now, usable=usable(key))) for key in found]
+        now, keys = time.time(), listed_keys(self._identity.records)
+        found = await keys.list(also_dead=also_dead)
+        return [KEY.dump(KeyState.of(key, now=now, usable=keys.is_usable(key))) for key in found]
 
     async def create(self, name: str, *, scopes: Sequence[AnyScope], lasts_s: float | Literal["never"]) -> Json:
         lifetime_s = None if lasts_s == NEVER else lasts_s
-        made = await self._keys.create(name, scopes=scopes, lasts_s=lifetime_s, by=owner_here())
+        made = await self._identity.joined.keys.create(name, scopes=scopes, lasts_s=lifetime_s, by=owner_here())
         return {**KEY.dump(KeyState(made.key, "live")), "key": made.secret}
 
     async def revoke(self, key: str) -> Json:
-        return KEY.dump(KeyState.of(await self._keys.revoke(key, by=owner_here()), now=time.time()))
+        revoked = await self._identity.joined.keys.revoke(key, by=owner_here())
+        return KEY.dump(KeyState.of(revoked, now=time.time()))
 
 
 _keys = Noun(opens(_LocalKeys), lambda client: client.keys)

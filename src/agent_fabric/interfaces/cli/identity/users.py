@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.errors import ConfigError, NameTaken
 from agent_fabric.domain.identity.accounts import user_name
 from agent_fabric.domain.identity.principals import SCOPES_OF, AnyScope, Role, Scope, scope_from
 from agent_fabric.interfaces.cli.identity.identity_options import (
+    LocalIdentity,
     PasswordStdin,
     Scopes,
     opens,
@@ -26,6 +26,7 @@ from agent_fabric.wire.identity import REMOVED_USER, TOKEN, USER, KeyState, Remo
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
+    from agent_fabric.application.identity.manage_users import ManageUsers
     from agent_fabric.client.people import Users as ServerUsers
 
 app = new_app("Manage the users of the server: list, add, set, password, remove.")
@@ -37,11 +38,15 @@ _ROLES = "; ".join(f"{role}: {', '.join(sorted(SCOPES_OF[role]))}" for role in R
 class _LocalUsers:
     """The users of a fabric folder."""
 
-    def __init__(self, identity: Identity) -> None:
-        self._identity, self._users, self._by = identity, identity.users, owner_here()
+    def __init__(self, identity: LocalIdentity) -> None:
+        self._identity, self._stored, self._by = identity, identity.records.storage.users, owner_here()
+
+    @property
+    def _users(self) -> "ManageUsers":
+        return self._identity.joined.users
 
     async def list(self) -> list[Json]:
-        return [USER.dump(user) for user in await self._users.list()]
+        return [USER.dump(user) for user in await self._stored.list()]
 
     async def show(self, name: str) -> Json:
         return USER.dump(await self._users.get(name))
@@ -59,11 +64,11 @@ class _LocalUsers:
 
     async def remove(self, name: str) -> Json:
         await self._users.remove(name, by=self._by)
-        made = await self._identity.keys.made_by(name)
+        made = await self._identity.joined.keys.made_by(name)
         return REMOVED_USER.dump(RemovedUser(name, [KeyState(key, "live") for key in made]))
 
     async def issue_token(self, name: str, *, scopes: Sequence[AnyScope] | None, lifetime_s: float | None) -> Json:
-        return TOKEN.dump(await self._identity.issue(name, by=self._by, scopes=scopes, lifetime_s=lifetime_s))
+        return TOKEN.dump(await self._identity.joined.issue(name, by=self._by, scopes=scopes, lifetime_s=lifetime_s))
 
 
 USERS = Noun(opens(_LocalUsers), lambda client: client.users)

@@ -11,17 +11,13 @@ import typer
 from agent_fabric.domain.errors import ConfigError, MemoryNotFound
 from agent_fabric.domain.memory.documents import UNENCRYPTED
 from agent_fabric.domain.memory.facts import FactStatus
-from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.memory.local_memory import (
     MEMORY,
     MemoryAccess,
-    Sources,
-    ingest,
     is_page,
-    sources_of,
     warn_if_unencrypted,
 )
 from agent_fabric.interfaces.cli.options import require_a_person
@@ -75,7 +71,7 @@ def add(
     many = not is_fact and (is_page(what) or path.is_dir())
     refuse_if(prune and not (many and path.is_dir()), "--prune is for folders", hint="Leave it out.")
     if many:
-        return _add_many(at, sources_of(what, label or (), team=team, prune=prune))
+        return _add_many(at, what, label or (), team=team, prune=prune)
 
     if is_fact:
         kind = "preference" if preference else "fact"
@@ -87,8 +83,10 @@ def add(
     return at.print(made, _fact_line(made) if is_fact else _document_line(made))
 
 
-def _add_many(at: Place, sources: Sources) -> int:
-    done = ingest(at, sources)
+def _add_many(at: Place, what: str, labels: Sequence[str], *, team: bool, prune: bool) -> int:
+    from agent_fabric.interfaces.cli.memory.ingest import ingest, sources_of  # noqa: PLC0415 - what drives runs takes its time
+
+    done = ingest(at, sources_of(what, labels, team=team, prune=prune))
     warn_if_unencrypted(at)
     if at.as_json:
         return print_json(done)
@@ -290,6 +288,8 @@ def import_(
 
 
 def _read(path: Path) -> bytes:
+    from agent_fabric.infrastructure.memory.local_documents import read_local_document  # noqa: PLC0415 - one command reads
+
     try:
         return read_local_document(path)
     except OSError as problem:

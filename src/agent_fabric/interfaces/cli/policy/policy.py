@@ -8,16 +8,17 @@ from typing import Annotated
 
 import typer
 
+from agent_fabric.application.policy.check_command import LEVELS
 from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simulation
 from agent_fabric.bootstrap.records import open_records
-from agent_fabric.bootstrap.runs import may_leave_box
+from agent_fabric.bootstrap.runs import check_command, policy_with
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.identity.principals import AnyScope
 from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.infrastructure.policy.load import policy_from
-from agent_fabric.infrastructure.policy.rule_files import rules_from, text_of
+from agent_fabric.infrastructure.policy.rule_files import text_of
 from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.runs.changes.project_folder import project_folder
 from agent_fabric.infrastructure.runs.log.layout import Layout
@@ -31,7 +32,6 @@ from agent_fabric.interfaces.cli.options import (
 )
 from agent_fabric.interfaces.cli.output import colour, fit_width, plain
 from agent_fabric.interfaces.cli.place import Folder, Noun, Place, here
-from agent_fabric.interfaces.views.policy import LEVELS, check_command, with_added
 from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 from agent_fabric.wire.shape import Json
 
@@ -67,15 +67,8 @@ class _LocalPolicy:
         return POLICY.dump(self._policy)
 
     async def check(self, command: str, *, agent: str, level: str, scopes: Sequence[AnyScope]) -> Json:
-        found = check_command(
-            self._policy,
-            command,
-            agent=agent,
-            level=level,
-            scopes=scopes,
-            folder=self._project(),
-            may_leave=may_leave_box(self._config),
-        )
+        judge = check_command(self._policy, self._config)
+        found = judge(command, agent=agent, level=level, scopes=scopes, folder=self._project())
         return CHECKED_COMMAND.dump(found)
 
     def _project(self) -> str:
@@ -86,7 +79,7 @@ class _LocalPolicy:
             return ""
 
     async def simulate(self, text: str, *, file: str, since_s: float) -> Json:
-        after = with_added(self._policy, rules_from(text, Path(file)))
+        after = await policy_with(self._policy, text, file)
         try:
             root = self._at.existing_root()
         except RunNotFound:

@@ -9,8 +9,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from agent_fabric.application.ports.embeddings import FoundRun
-from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.application.ports.runs import FoundRun, RunRecord
 from agent_fabric.domain.errors import ConfigError, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.ids import RunId

@@ -11,7 +11,6 @@ from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.bootstrap.records import copy_store, database_of, folder_backups, key_states, owner_here, store_status
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import count_of
-from agent_fabric.infrastructure.backup.folder_backups import keys_apart
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -74,6 +73,8 @@ def backup(
     url = at.url()
     if url is not None:
         return _back_up_at(url, target, at, workspaces=workspaces)
+    from agent_fabric.infrastructure.backup.folder_backups import keys_apart  # noqa: PLC0415 - status needs no backup
+
     root = at.existing_root()
     with Notices(shown=not at.as_json) as tell:
         place = _backup_target(target or "")

@@ -17,11 +17,10 @@ from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflows.command_line import command_text
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
-from agent_fabric.domain.workflows.dry_run import DryRunScope
 from agent_fabric.domain.workflows.events import StepFinished
 from agent_fabric.domain.workflows.evolve import initial_workflow_state
 from agent_fabric.domain.workflows.inputs import accept_inputs
-from agent_fabric.domain.workflows.result import result_of_workflow
+from agent_fabric.domain.workflows.result import DryRunScope, result_of_workflow
 from agent_fabric.domain.workflows.scope import ExpressionError
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import (
@@ -49,7 +48,7 @@ from agent_fabric.interfaces.cli.runs.foreground import (
     foreground_elsewhere,
     foreground_here,
 )
-from agent_fabric.interfaces.cli.runs.run import project_here
+from agent_fabric.interfaces.cli.runs.run_task import project_here
 from agent_fabric.interfaces.cli.workflows.inputs import Inputs, typed_inputs
 from agent_fabric.interfaces.cli.workflows.workflow_places import (
     WORKFLOWS_AT,

@@ -7,6 +7,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from agent_fabric.interfaces.http.openai.error_shape import sentences
+
 PATH = "/a2a"
 """Here, everything speaks JSON-RPC, also what goes wrong."""
 
@@ -94,10 +96,3 @@ def status_for(problem: Mapping[str, Any]) -> int:
     that proxies see it, and clients know when to ask again.
     """
     return int(problem["status"]) if code_for(problem) in (Code.REFUSED, Code.INTERNAL_ERROR) else 200
-
-
-def sentences(detail: str, hint: str) -> str:
-    """Put both into one text: many programs show nothing else."""
-    if not hint:
-        return detail
-    return f"{detail} {hint}" if detail.endswith((".", "!", "?", ":")) else f"{detail}. {hint}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fastapi import Request
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.approvals.answers import Decision, short_hash
 from agent_fabric.domain.chat.conversation import Asked, Turn, turns_of
 from agent_fabric.domain.errors import FabricError, RunNotFound
@@ -37,8 +37,8 @@ LOOKED_AT = 2_000
 class Contexts:
     """Knows the conversations that callers lead. Each run says which one it belongs to; this is only where to look."""
 
-    def __init__(self, fabric: ServerFabric) -> None:
-        self._fabric = fabric
+    def __init__(self, runs: ServedRuns) -> None:
+        self._runs = runs
         self._newest: OrderedDict[str, RunId] = OrderedDict()
         self._lock = asyncio.Lock()
         self._has_looked = False
@@ -61,7 +61,7 @@ class Contexts:
         if found is not None:
             return found
         try:
-            run_id = await self._fabric.find(context_id, by=by)
+            run_id = await self._runs.find(context_id, by=by)
         except RunNotFound:
             return None
         return run_id if run_id == context_id else None
@@ -71,7 +71,7 @@ class Contexts:
         async with self._lock:
             if self._has_looked:
                 return
-            for record in await self._fabric.catalogue.recent(limit=LOOKED_AT):  # the newest first
+            for record in await self._runs.catalogue.recent(limit=LOOKED_AT):  # the newest first
                 if record.conversation:
                     self._newest.setdefault(record.conversation, record.run_id)
             self._has_looked = True
@@ -87,7 +87,7 @@ def no_push() -> RpcError:
 class Messages:
     """Takes messages."""
 
-    fabric: ServerFabric
+    runs: ServedRuns
     models: Models
     contexts: Contexts
     tasks: Tasks
@@ -112,15 +112,15 @@ class Messages:
         asked = Asked(text, () if before is None else await self._turns_before(before))
         task = await self.models.task(skill, asked, principal)
         if before is not None:
-            task = await with_quotes(task, asked, self.fabric, before=before.result.run_id, said=asked.background)
+            task = await with_quotes(task, asked, self.runs, before=before.result.run_id, said=asked.background)
         secret = task.encrypted or (before is not None and before.task.encrypted)  # it quotes what was said there
         task = replace(task, conversation=context or str(uuid.uuid4()), encrypted=secret)
         task = with_visibility(task, sending.visibility, before)
-        started = await start_for(self.fabric, request, task)
+        started = await start_for(self.runs.start, request, task)
         if not request.scope["state"].get("is_attached"):
             self.contexts.remember(task.conversation, started.run_id)
         # An agent is not tried again here: another attempt would be another task.
-        return Job(self.fabric, request, skill, task, started, is_followed=True)
+        return Job(self.runs, request, skill, task, started, is_followed=True)
 
     async def _before(self, context: str, principal: Principal) -> RunView | None:
         """Return the run that a conversation continues from.
@@ -132,7 +132,7 @@ class Messages:
         if newest is None:
             return None
         try:
-            view = await look_at(self.fabric, newest)
+            view = await look_at(self.runs, newest)
         except RunNotFound:  # it has been cleared away
             return None
         if context_of(newest, view.task) != context:
@@ -149,7 +149,7 @@ class Messages:
         """Return a conversation up to a run, and what came of that."""
         turns, result = turns_of(before.task.prompt), before.result
         if result.status.settled:
-            said = (await describe_result(self.fabric, result)).text or (result.error.message if result.error else "")
+            said = (await describe_result(self.runs, result)).text or (result.error.message if result.error else "")
             turns.append(Turn("assistant", said))
         return tuple(turn for turn in turns if turn.text.strip())
 
@@ -167,8 +167,8 @@ class Messages:
                 return await self._answer(request, view, reply_in(text, message.data))
             case RunStatus.INTERRUPTED if says_go_on(text):
                 must_be_allowed(who_asks(request), right_for(model))
-                started = await resume_for(self.fabric, request, run_id)
-                return Job(self.fabric, request, model, view.task, started, is_followed=True)
+                started = await resume_for(self.runs.start, request, run_id)
+                return Job(self.runs, request, model, view.task, started, is_followed=True)
             case RunStatus.INTERRUPTED:
                 raise RpcError(Code.UNSUPPORTED_OPERATION, "This task was interrupted", hint="Say: resume")
             case RunStatus.RUNNING:
@@ -181,7 +181,7 @@ class Messages:
     async def _answer(self, request: Request, view: RunView, reply: Reply) -> Job:
         """Answer what a run asks, and continue it."""
         run_id = view.result.run_id
-        card = await self._question(reply, (await describe_result(self.fabric, view.result)).approvals)
+        card = await self._question(reply, (await describe_result(self.runs, view.result)).approvals)
         args = filled_in(card, reply.args) if reply.decision is Decision.APPROVE else reply.args
         by = await who_answers(request)
         if reply.decision is Decision.APPROVE and args is None and not reply.binding and not is_told_whole(card):
@@ -194,15 +194,15 @@ class Messages:
         answer = Answer(
             decision=reply.decision, by=by.name, via="a2a", reason=reply.reason, args=args, binding=reply.binding
         )
-        await self.fabric.decide_approval(card.approval_id, answer, by=by)
+        await self.runs.decide_approval(card.approval_id, answer, by=by)
         started = None
         if card.run_id == run_id:
             try:
-                started = await resume_for(self.fabric, request, run_id)
+                started = await resume_for(self.runs.start, request, run_id)
             except FabricError:  # the answer is given: it continues as soon as there is room
                 started = None
         going_on = started or replace(view.result, status=RunStatus.RUNNING, waiting_for=())
-        return Job(self.fabric, request, model_of(view.task), view.task, going_on, is_followed=True)
+        return Job(self.runs, request, model_of(view.task), view.task, going_on, is_followed=True)
 
     async def _question(self, reply: Reply, approvals: Sequence[str]) -> ApprovalCard:
         """Return the question that is answered.
@@ -219,4 +219,4 @@ class Messages:
                 "It is not clear which question is answered",
                 hint=f'Give data: {{"approval": ID, "decision": "approve"}}, with one of: {", ".join(approvals)}',
             )
-        return await self.fabric.records.approvals.find(chosen[0])
+        return await self.runs.approvals.find(chosen[0])

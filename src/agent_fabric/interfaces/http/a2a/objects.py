@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_fabric.application.ports.runs import RunRecord
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.chat.conversation import turns_of
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.effects import warning
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.interfaces.http.a2a.calls import HOW
-from agent_fabric.interfaces.http.a2a.error_shape import sentences
 from agent_fabric.interfaces.http.openai.answers import Told, describe_result
+from agent_fabric.interfaces.http.openai.error_shape import sentences
 from agent_fabric.interfaces.http.openai.models import model_of
 from agent_fabric.interfaces.http.views import RunView, look_at
 from agent_fabric.wire.approvals import APPROVAL
@@ -182,15 +182,15 @@ def told_as(shown: Shown, told: Told, *, at: float, asked: Sequence[Mapping[str,
             return replace(changed, said="" if error is None else sentences(error.message, error.hint))
 
 
-async def standing(fabric: ServerFabric, run_id: RunId, result: RunResult | None = None) -> Shown:
+async def standing(runs: ServedRuns, run_id: RunId, result: RunResult | None = None) -> Shown:
     """Look at a run; `result` is what has come of it, if it is known better than from the log.
 
     Raises:
         RunNotFound: there is no such run.
     """
-    view = await look_at(fabric, run_id)
-    known = await describe_result(fabric, view.result if result is None else result)
-    cards = [await fabric.records.approvals.find(each) for each in known.approvals]
+    view = await look_at(runs, run_id)
+    known = await describe_result(runs, view.result if result is None else result)
+    cards = [await runs.approvals.find(each) for each in known.approvals]
     return told_as(opening(view), known, at=view.updated_at, asked=[APPROVAL.dump(card) for card in cards])
 
 

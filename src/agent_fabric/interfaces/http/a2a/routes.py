@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.responses import Response
 
 from agent_fabric import __version__
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import RunStatus
@@ -35,7 +35,6 @@ from agent_fabric.interfaces.http.a2a.error_shape import (
     RpcId,
     problem_answer,
     refused_call,
-    sentences,
     status_for,
 )
 from agent_fabric.interfaces.http.a2a.messages import Contexts, Messages, no_push
@@ -53,14 +52,14 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError, problem
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.answers import Told
+from agent_fabric.interfaces.http.openai.error_shape import sentences
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.models import AGENT, CHOOSES, PACK, WORKFLOW, Models, Offered
-from agent_fabric.interfaces.http.openai.stream import AnswerStream
+from agent_fabric.interfaces.http.openai.stream import AnswerStream, data_frame
 from agent_fabric.interfaces.http.routing import HIDDEN, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.sse import PING
 from agent_fabric.interfaces.http.views import look_at
-from agent_fabric.wire.json_codec import dump_json
 
 Params = TypeVar("Params", bound=BaseModel)
 _log = logging.getLogger(__name__)
@@ -68,10 +67,10 @@ _ANY_OBJECT = {"type": "object", "additionalProperties": True}
 _CARD = {"description": "Successful Response", "content": {"application/json": {"schema": _ANY_OBJECT}}}
 
 
-def add_a2a(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
+def add_a2a(routes: Routes, runs: ServedRuns, live: LiveRuns, models: Models) -> None:
     """Add the routes."""
-    models, tasks = Models(fabric), Tasks(fabric)
-    answers = _Answers(fabric, live, tasks, Messages(fabric, models, Contexts(fabric), tasks))
+    tasks = Tasks(runs)
+    answers = _Answers(runs, live, tasks, Messages(runs, models, Contexts(runs), tasks))
 
     @routes.get(CARD_PATH, Scope.RUNS_READ, "Show the agent card of A2A", also={200: _CARD})
     async def show_card(request: Request) -> Response:
@@ -99,8 +98,8 @@ def add_a2a(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
 class _Answers:
     """Answers calls, each by one deed with tasks."""
 
-    def __init__(self, fabric: ServerFabric, live: LiveRuns, tasks: Tasks, messages: Messages) -> None:
-        self._fabric, self._live, self._tasks, self._messages = fabric, live, tasks, messages
+    def __init__(self, runs: ServedRuns, live: LiveRuns, tasks: Tasks, messages: Messages) -> None:
+        self._runs, self._live, self._tasks, self._messages = runs, live, tasks, messages
 
     async def __call__(self, request: Request, call: Call) -> Response:
         match call.method:
@@ -116,7 +115,7 @@ class _Answers:
             case Method.GET:
                 wish = _check_params(OneTask, call)
                 view = await self._tasks.find(wish.id, by=who_asks(request))
-                shown = await standing(self._fabric, view.result.run_id)
+                shown = await standing(self._runs, view.result.run_id)
                 return _result(call, task_object(shown, history=wish.history_length))
             case Method.CANCEL:
                 shown = await self._tasks.cancel(request, _check_params(OneTask, call).id)
@@ -135,12 +134,12 @@ class _Answers:
         sending = _check_params(Sending, call)
         job = await self._messages.begin(request, sending)
         result = await job.result() if sending.options.waits else None
-        shown = await standing(self._fabric, job.run_id, result)
+        shown = await standing(self._runs, job.run_id, result)
         task = task_object(shown, history=sending.options.history_length)
         return _result(call, {"task": task})
 
     async def _stream(self, call: Call, job: Job, history: int | None) -> Response:
-        shown = opening(await look_at(self._fabric, job.run_id))
+        shown = opening(await look_at(self._runs, job.run_id))
         return AnswerStream(job, self._live, TaskVoice(call, shown, history=history))
 
 
@@ -190,7 +189,7 @@ class TaskVoice:
     def failure(self, problem: Mapping[str, Any]) -> Iterator[bytes]:
         status = problem.get("run_status")
         if status is None:  # not the run failed, but we
-            yield _data(problem_answer(problem, self._call.id))
+            yield data_frame(problem_answer(problem, self._call.id))
             return
         said = sentences(problem["detail"], problem["hint"])
         yield self._event(status_update(replace(self._now(), status=RunStatus(status), said=said)))
@@ -199,11 +198,7 @@ class TaskVoice:
         return replace(self._shown, at=time.time())
 
     def _event(self, event: Mapping[str, Any]) -> bytes:
-        return _data({"jsonrpc": "2.0", "id": self._call.id, "result": event})
-
-
-def _data(value: Mapping[str, Any]) -> bytes:
-    return b"data: %s\n\n" % dump_json(value).strip()
+        return data_frame({"jsonrpc": "2.0", "id": self._call.id, "result": event})
 
 
 CARD_PATH = "/.well-known/agent-card.json"

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Request
 
 from agent_fabric.application.ports.runs import RunQuery
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal
@@ -27,7 +27,7 @@ from agent_fabric.interfaces.http.views import RunView, look_at
 class Tasks:
     """Runs, as tasks: a task's id is its run's."""
 
-    fabric: ServerFabric
+    runs: ServedRuns
 
     async def find(self, task_id: str, *, by: Principal) -> RunView:
         """Return the run of a task that a caller may see.
@@ -35,10 +35,10 @@ class Tasks:
         Raises:
             RunNotFound: there is none.
         """
-        run_id = await self.fabric.find(task_id, by=by)
+        run_id = await self.runs.find(task_id, by=by)
         if run_id != task_id:  # a task's id is never just the beginning of one
             raise RunNotFound(f"There is no task {task_id!r}")
-        return await look_at(self.fabric, run_id)
+        return await look_at(self.runs, run_id)
 
     async def follow(self, request: Request, task_id: str) -> Job:
         """Return the run of a task that has not ended, to watch it.
@@ -50,8 +50,8 @@ class Tasks:
         view = await self.find(task_id, by=who_asks(request))
         if view.result.status.settled:
             raise RpcError(Code.UNSUPPORTED_OPERATION, "This task has ended", hint="GetTask shows what came of it.")
-        started = self.fabric.dispatch.find(view.result.run_id) or view.result
-        return Job(self.fabric, request, model_of(view.task), view.task, started, is_followed=True)
+        started = self.runs.dispatch.find(view.result.run_id) or view.result
+        return Job(self.runs, request, model_of(view.task), view.task, started, is_followed=True)
 
     async def cancel(self, request: Request, task_id: str) -> Shown:
         """End a run.
@@ -67,9 +67,9 @@ class Tasks:
         run_id, result = view.result.run_id, view.result
         if not result.status.settled:
             with about(run_id):
-                result = await self.fabric.cancel_run(run_id, by=principal.name, reason="")
+                result = await self.runs.cancel_run(run_id, by=principal.name, reason="")
             if result.status is RunStatus.CANCELLED:
-                return await standing(self.fabric, run_id, result)
+                return await standing(self.runs, run_id, result)
         raise RpcError(Code.TASK_NOT_CANCELABLE, f"This task has ended: {result.status.value}")
 
     async def page(self, wanted: Listing, *, by: Principal) -> dict[str, Any]:
@@ -91,8 +91,8 @@ class Tasks:
             older_than=int(wanted.page_token) if wanted.page_token else None,
             limit=size,
         )
-        page = await self.fabric.catalogue.page(query, awaited=self.fabric.dispatch)
-        await self.fabric.find.note_listed(page.records, by=by)
+        page = await self.runs.catalogue.page(query, awaited=self.runs.dispatch)
+        await self.runs.find.note_listed(page.records, by=by)
         tasks = [task_line(record) for record in page.records if record.updated_at >= after]
         if wanted.include_artifacts:
             tasks = [await self._whole(each) for each in tasks]
@@ -109,7 +109,7 @@ class Tasks:
 
     async def _whole(self, shown: Shown) -> Shown:
         try:
-            return await standing(self.fabric, RunId(shown.run_id))
+            return await standing(self.runs, RunId(shown.run_id))
         except (RunKeyMissing, RunNotFound):
             return shown
 

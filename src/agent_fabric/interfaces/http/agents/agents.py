@@ -1,6 +1,5 @@
 """Agents: which there are, and what they take; and running one."""
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Annotated, Any
@@ -11,18 +10,17 @@ from starlette.responses import Response
 
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
-from agent_fabric.application.agents.run_agent import worth_another_attempt
-from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
+from agent_fabric.bootstrap.workflows import ServedAgents
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
-from agent_fabric.interfaces.http.runs.runs import Flag, Pool, SeenBy, outcome_of
+from agent_fabric.interfaces.http.runs.runs import Flag, Pool, SeenBy, answer_of
 from agent_fabric.interfaces.http.runs.starting import start_for
 from agent_fabric.interfaces.views.agents import AGENT, AGENTS, CHECKED_AGENTS, AgentList, checked_object
 from agent_fabric.wire.results import RESULT
@@ -36,10 +34,7 @@ class AgentInputs(RootModel[dict[str, Any]]):
 
 
 class AgentToCheck(
-    RequestBody,
-    json_schema_extra={
-        "examples": [{"file": "greeter.yaml", "text": "name: greeter\nprompts: {system: You greet people.}"}]
-    },
+    RequestBody, example={"file": "greeter.yaml", "text": "name: greeter\nprompts: {system: You greet people.}"}
 ):
     """A file that is meant to be an agent; without a text, all files that the server has are checked."""
 
@@ -58,29 +53,25 @@ NetworkAllowed = Annotated[Flag, Query(description="Whether tools may use the ne
 Encrypt = Annotated[Flag, Query(description="Whether nothing of the run is kept in the clear.")]
 
 
-def add_agents(routes: Routes, fabric: ServerFabric) -> None:
-    """Add the routes. Files are looked at with every request, so that a change counts at once."""
+def add_agents(routes: Routes, runs: ServedRuns, agents: ServedAgents) -> None:
+    """Add the routes."""
 
     @routes.get("/api/v1/agents", Scope.RUNS_READ, "List agents", AGENTS)
     async def list_agents() -> AgentList:
         """Files that are wrong are among them, and say why."""
-        found = await on_own_thread(fabric.agents.all)
-        return AgentList(found, fabric.agents.folders)
+        return AgentList(await agents.list(), agents.folders)
 
     @routes.post("/api/v1/agents/validate", Scope.RUNS_READ, "Check files of agents", CHECKED_AGENTS)
     async def validate(wish: OptionalBody[AgentToCheck]) -> Response:
         """The same as `fabric agents validate --json`: every problem with its line. Nothing is run or kept."""
         if wish.text is None:
-            found = await on_own_thread(fabric.agents.all)
-        else:
-            file, text = FilePath(wish.file), wish.text
-            found = [await on_own_thread(lambda: fabric.agents.check_text(file, text))]
-        return json_answer(checked_object(found))
+            return json_answer(checked_object(await agents.list()))
+        return json_answer(checked_object([await agents.check_text(FilePath(wish.file), wish.text)]))
 
     @routes.get("/api/v1/agents/{name}", Scope.RUNS_READ, "Show an agent", AGENT, fails=[404])
     async def show(name: NamePath) -> Response:
         """Return its inputs, its outputs and its capabilities."""
-        return json_answer(AGENT.dump(await on_own_thread(lambda: fabric.agents.find(name))))
+        return json_answer(AGENT.dump(await agents.find(name)))
 
     @routes.post(
         "/api/v1/agents/{name}/run",
@@ -110,28 +101,14 @@ def add_agents(routes: Routes, fabric: ServerFabric) -> None:
 
         With `wait=false` the answer comes at once, with `run_id`; nothing is tried again then either.
         """
-        agent = await on_own_thread(lambda: fabric.agents.get(name))
+        agent = await agents.get(name)
         brief = brief_for(agent, inputs.root)
-        task = task_for_agent(fabric.config, brief, model_key=model_key, network_allowed=network_allowed)
+        task = task_for_agent(runs.config, brief, model_key=model_key, network_allowed=network_allowed)
         task = replace(task, encrypted=task.encrypted or encrypt, visibility=visibility, pool=pool or "")
         task = task.asked_by(who_asks(request))
-        drive = await start_for(fabric, request, task)
+        started = await start_for(runs.start, request, task)
         if not wait:
-            status = drive.status if isinstance(drive, RunResult) else RunStatus.RUNNING
-            shown = {"run_id": drive.run_id, "status": status}
-            return json_answer(shown, 202, {"location": f"/runs/{drive.run_id}"})
-        for attempt in range(1, brief.retries + 1):
-            if not await _failed_for_now(drive):
-                break
-            drive = await start_for(fabric, request, task, attempt=attempt)
-        return await outcome_of(fabric, drive)
-
-
-async def _failed_for_now(drive: Drive | RunResult) -> bool:
-    """Wait for a run, and return whether another attempt might help."""
-    if isinstance(drive, RunResult):
-        return worth_another_attempt(drive)
-    await asyncio.wait([drive.outcome])  # which continues if we are told to stop waiting
-    if drive.outcome.cancelled() or drive.outcome.exception() is not None:
-        return False
-    return worth_another_attempt(drive.outcome.result())
+            status = started.status if isinstance(started, RunResult) else RunStatus.RUNNING
+            shown = {"run_id": started.run_id, "status": status}
+            return json_answer(shown, 202, {"location": f"/runs/{started.run_id}"})
+        return answer_of(runs, await Job(runs, request, name, task, started).result())

@@ -3,16 +3,15 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.approvals.answers import Decision, Reach
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal, Scope
-from agent_fabric.interfaces.http.locks import who_answers, who_asks
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import Answerer, Routes
 from agent_fabric.interfaces.views.approvals import filled_in
 from agent_fabric.wire.approval_reach import ASKED, AskedApproval, asked_approval
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
@@ -44,39 +43,36 @@ class ApprovalAnswer(BaseModel):
 ApprovalId = Annotated[str, Path(description="The approval, or the beginning of its id if only one begins so.")]
 
 
-def add_approvals(routes: Routes, fabric: ServerFabric) -> None:
+def add_approvals(routes: Routes, runs: ServedRuns) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    book, decide = fabric.records.approvals, fabric.decide_approval
+    book, decide = runs.approvals, runs.decide_approval
 
     async def find(prefix: str, by: Principal) -> ApprovalCard:
         card = await book.find(prefix, viewer=Viewer.of(by))
-        await fabric.find(card.run_id, by=by)  # on record, if it is a private run of another owner
+        await runs.find(card.run_id, by=by)  # on record, if it is a private run of another owner
         return card
 
     @routes.get(
         "/approvals", Scope.RUNS_READ, "List what waits for an answer, the oldest first", APPROVALS, fails=[404]
     )
     async def approvals(
-        request: Request,
+        by: Principal,
         run_id: Annotated[str, Query(description="Only those of this run.")] = "",
         settled: Annotated[bool, Query(description="Whether to list those that are settled, too.")] = False,
     ) -> Iterable[ApprovalCard]:
         """A question is open until it is answered, it expires, or its run ends."""
-        by = who_asks(request)
-        run = await fabric.find(run_id, by=by) if run_id else None
+        run = await runs.find(run_id, by=by) if run_id else None
         return await book.list(run_id=run, pending_only=not settled, viewer=Viewer.of(by))
 
     @routes.get("/approvals/{approval_id}", Scope.RUNS_READ, "Show one", ASKED, fails=[404])
-    async def approval(request: Request, approval_id: ApprovalId) -> AskedApproval:
+    async def approval(by: Principal, approval_id: ApprovalId) -> AskedApproval:
         """Answer with everything that a person has to know before they answer, and with how far the call reaches."""
-        by = who_asks(request)
         card = await find(approval_id, by)
         return asked_approval(card, await book.agreed_before(card, viewer=Viewer.of(by)))
 
     @routes.post("/approvals/{approval_id}", Scope.APPROVALS, "Answer one", APPROVAL, fails=[404, 409, 503, 507])
-    async def answer(wish: ApprovalAnswer, approval_id: ApprovalId, request: Request) -> ApprovalCard:
+    async def answer(wish: ApprovalAnswer, approval_id: ApprovalId, by: Answerer) -> ApprovalCard:
         """The first answer counts; a second one gets 409. The run continues within a second."""
-        by = await who_answers(request)
         found = await find(approval_id, by)
         card = await decide(
             found.approval_id,

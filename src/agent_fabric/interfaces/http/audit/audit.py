@@ -3,26 +3,23 @@
 from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query
 from pydantic import Field
 
 from agent_fabric.application.audit.collect_garbage import Collected
 from agent_fabric.application.audit.verify_chain import VerifyChain
 from agent_fabric.application.ports.audit import ChainReport
+from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.runs import collect_garbage
-from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.audit.acts import Act
-from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
-from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.wire.audit import ACTS, CHAIN, COLLECTED
 
 
-class GarbageRequest(
-    RequestBody, json_schema_extra={"examples": [{"older_than_s": 2_592_000, "keep": 10, "dry_run": True}]}
-):
+class GarbageRequest(RequestBody, example={"older_than_s": 2_592_000, "keep": 10, "dry_run": True}):
     """Which runs are to go."""
 
     older_than_s: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] = 30 * 86_400.0
@@ -33,9 +30,8 @@ class GarbageRequest(
     """Only report what would be removed."""
 
 
-def add_audit(routes: Routes, fabric: ServerFabric) -> None:
+def add_audit(routes: Routes, records: Records) -> None:
     """Add the routes. Who did what within runs stands in their events."""
-    records = fabric.records
 
     @routes.get("/api/v1/audit/verify", Scope.ADMIN, "Check that the record is whole", CHAIN, fails=[503])
     async def verify(
@@ -55,8 +51,8 @@ def add_audit(routes: Routes, fabric: ServerFabric) -> None:
         return await records.storage.acts.recent(limit=limit)
 
     @routes.post("/api/v1/gc", Scope.ADMIN, "Take old runs away", COLLECTED, fails=[503, 507])
-    async def gc(wish: OptionalBody[GarbageRequest], request: Request) -> Collected:
+    async def gc(wish: OptionalBody[GarbageRequest], by: Principal) -> Collected:
         """Remove runs that settled long ago, with their files. Each leaves a tombstone for the check above."""
         return await collect_garbage(records)(
-            older_than_s=wish.older_than_s, by=who_asks(request).name, keep=wish.keep, dry_run=wish.dry_run
+            older_than_s=wish.older_than_s, by=by.name, keep=wish.keep, dry_run=wish.dry_run
         )

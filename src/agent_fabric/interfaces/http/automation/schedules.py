@@ -3,29 +3,24 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
 from pydantic import Field, FiniteFloat, StringConstraints
 from starlette.responses import Response
 
 from agent_fabric.application.automation.backfill_schedule import Backfilled, Withdrawn
-from agent_fabric.application.automation.explain_schedule import PlannedFiring, simulate, upcoming
+from agent_fabric.application.automation.explain_schedule import PlannedFiring
 from agent_fabric.application.automation.import_crontab import CrontabImport
-from agent_fabric.application.ports.automation import AutomationStore, ScheduleQuery
-from agent_fabric.application.runs.start_run import StartRequest
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.application.runs.start_run import StartRequest, StartRun
+from agent_fabric.bootstrap.automation import Automation
 from agent_fabric.domain.automation.crontab import MAX_CHARACTERS
 from agent_fabric.domain.automation.firing import Firing
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.automation.why import Explanation
-from agent_fabric.domain.errors import ScheduleNotFound
-from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.identity.principals import Principal, Scope
-from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
-from agent_fabric.interfaces.http.locks import who_answers, who_asks
-from agent_fabric.interfaces.http.routing import Routes
-from agent_fabric.interfaces.views.automation import end_of_simulation, schedule_object, schedule_objects
+from agent_fabric.interfaces.http.routing import Answerer, Routes
+from agent_fabric.interfaces.views.automation import schedule_object, schedule_objects
 from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, SCHEDULES, WITHDRAWN
 from agent_fabric.wire.runs import STATUS
 
@@ -35,7 +30,7 @@ Seconds = Annotated[FiniteFloat, Field(ge=0, le=400 * 86_400)]
 Moment = Annotated[FiniteFloat, Field(ge=0, le=32_503_680_000)]
 
 
-class ScheduleChange(RequestBody, json_schema_extra={"examples": [{"cron_expression": "0 4 * * *"}]}):
+class ScheduleChange(RequestBody, example={"cron_expression": "0 4 * * *"}):
     """What is changed of a schedule; the rest stays as it is. The next instant is computed from now."""
 
     cron_expression: Name | None = None
@@ -87,15 +82,11 @@ class ScheduleChange(RequestBody, json_schema_extra={"examples": [{"cron_express
 
 class ScheduleRequest(
     ScheduleChange,
-    json_schema_extra={
-        "examples": [
-            {
-                "name": "nightly",
-                "cron_expression": "0 3 * * *",
-                "timezone": "Europe/Berlin",
-                "task_instruction": "Summarize what happened today.",
-            }
-        ]
+    example={
+        "name": "nightly",
+        "cron_expression": "0 3 * * *",
+        "timezone": "Europe/Berlin",
+        "task_instruction": "Summarize what happened today.",
     },
 ):
     """A new schedule."""
@@ -104,7 +95,7 @@ class ScheduleRequest(
     """How it is called; a schedule that is removed and made again does not fire an instant twice."""
 
 
-class CrontabRequest(RequestBody, json_schema_extra={"examples": [{"crontab": "0 3 * * * fabric run 'Tidy up.'"}]}):
+class CrontabRequest(RequestBody, example={"crontab": "0 3 * * * fabric run 'Tidy up.'"}):
     """A crontab, whose lines become schedules."""
 
     crontab: Annotated[str, StringConstraints(max_length=MAX_CHARACTERS)]
@@ -117,7 +108,7 @@ class CrontabRequest(RequestBody, json_schema_extra={"examples": [{"crontab": "0
     """Whether only to tell what would become of it."""
 
 
-class BackfillRequest(RequestBody, json_schema_extra={"examples": [{"from": 1_794_700_000, "to": 1_794_800_000}]}):
+class BackfillRequest(RequestBody, example={"from": 1_794_700_000, "to": 1_794_800_000}):
     """A period whose instants are made up for."""
 
     start: Annotated[Moment, Field(alias="from")]
@@ -132,7 +123,7 @@ class BackfillRequest(RequestBody, json_schema_extra={"examples": [{"from": 1_79
     """More than 100 instants need this."""
 
 
-class ReplayRequest(RequestBody, json_schema_extra={"examples": [{"again": True}]}):
+class ReplayRequest(RequestBody, example={"again": True}):
     """How a dead letter is carried out."""
 
     again: bool = False
@@ -140,10 +131,7 @@ class ReplayRequest(RequestBody, json_schema_extra={"examples": [{"again": True}
 
 
 class SubscriptionRequest(
-    RequestBody,
-    json_schema_extra={
-        "examples": [{"name": "ops", "url": "https://example.com/hook", "subjects": ["agent33.workflow.completed"]}]
-    },
+    RequestBody, example={"name": "ops", "url": "https://example.com/hook", "subjects": ["agent33.workflow.completed"]}
 ):
     """A receiver of messages."""
 
@@ -157,7 +145,7 @@ class SubscriptionRequest(
     """Where the secret is that signs messages, such as `env:NAME`."""
 
 
-class RotateRequest(RequestBody, json_schema_extra={"examples": [{"secret": "env:HOOK_SECRET_2"}]}):
+class RotateRequest(RequestBody, example={"secret": "env:HOOK_SECRET_2"}):
     """The secret that signs from now on."""
 
     secret: Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -180,168 +168,122 @@ Words = Annotated[str, Query(max_length=200, description="Only those in whose na
 Count = Annotated[int, Query(ge=1, le=100, description="How many instants to return.")]
 
 
-def add_schedules(routes: Routes, fabric: ServerFabric) -> None:
+def add_schedules(routes: Routes, automation: Automation, start_run: StartRun) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    _add_reading(routes, fabric)
-    _add_changing(routes, fabric)
-    _add_firing(routes, fabric)
+    _add_reading(routes.below(BASE), automation)
+    _add_changing(routes.below(BASE), automation, start_run)
+    _add_firing(routes.below(ONE), automation, start_run)
 
 
-def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
-    store = fabric.automation.store
+def _add_reading(routes: Routes, automation: Automation) -> None:
+    find, explain = automation.find, automation.explain
 
-    @routes.get(BASE, Scope.RUNS_READ, "List schedules", SCHEDULES)
-    async def list_schedules(request: Request, limit: PageLimit = 200, after: After = "", q: Words = "") -> Response:
+    @routes.get("", Scope.RUNS_READ, "List schedules", SCHEDULES)
+    async def list_schedules(by: Principal, limit: PageLimit = 200, after: After = "", q: Words = "") -> Response:
         """One's own and, where runs are shared with the team, those of others."""
-        viewer = Viewer.of(who_asks(request))
-        everything = viewer.sees("", Visibility(fabric.config.identity.visibility))
-        owners = None if everything else viewer.owners
-        wanted = ScheduleQuery(owners=owners, words=q.strip(), after=after, limit=limit + 1)
-        found = await store.schedules.list(wanted)
-        shown = await schedule_objects(found[:limit], store.overview)
+        found = await find.list(by=by, words=q.strip(), after=after, limit=limit + 1)
+        shown = await schedule_objects(found[:limit], explain)
         return json_answer({"schedules": shown, "next": found[limit - 1].name if len(found) > limit else None})
 
-    @routes.post(f"{BASE}/preview", Scope.RUNS_READ, "Show when a rule would be due", PLAN)
+    @routes.post("/preview", Scope.RUNS_READ, "Show when a rule would be due", PLAN)
     async def preview(
         wish: ScheduleChange, count: Count = 5, start: From = None, to: To = None
     ) -> Iterable[PlannedFiring]:
         """Nothing is kept. Odd instants, such as those that day-light saving moves, say so; `to`: all until then."""
-        draft = fabric.automation.manage.draft(wish.model_dump(exclude_unset=True))
+        draft = automation.manage.draft(wish.model_dump(exclude_unset=True))
         if to is not None:
-            begin = draft.created_at if start is None else start
-            return simulate(draft.rule, read_cron, begin, to)
-        return upcoming(draft.rule, read_cron, draft.created_at, count)
+            return explain.simulate(draft.rule, draft.created_at if start is None else start, to)
+        return explain.upcoming(draft.rule, draft.created_at, count)
 
-    @routes.get(ONE, Scope.RUNS_READ, "Show a schedule", SCHEDULE, fails=[404])
-    async def show(name: NamePath, request: Request) -> Response:
+    @routes.get("/{name}", Scope.RUNS_READ, "Show a schedule", SCHEDULE, fails=[404])
+    async def show(name: NamePath, by: Principal) -> Response:
         """With the next five instants, and what became of the newest one."""
-        found = await _find_schedule(fabric, who_asks(request), name)
-        return json_answer(await schedule_object(found, store.overview))
+        return json_answer(await schedule_object(await find(name, by=by), explain))
 
-    @routes.get(f"{ONE}/firings", Scope.RUNS_READ, "List the firings of a schedule", FIRINGS, fails=[404])
-    async def firings(name: NamePath, request: Request, limit: Limit = 50, before: Before = None) -> Iterable[Firing]:
+    @routes.get("/{name}/firings", Scope.RUNS_READ, "List the firings of a schedule", FIRINGS, fails=[404])
+    async def firings(name: NamePath, by: Principal, limit: Limit = 50, before: Before = None) -> Iterable[Firing]:
         """What became of each due instant, the newest first."""
-        found = await _find_schedule(fabric, who_asks(request), name)
-        return await store.history.firings(found.name, limit=limit, before=before)
+        found = await find(name, by=by)
+        return await automation.store.history.firings(found.name, limit=limit, before=before)
 
-    @routes.get(f"{ONE}/why", Scope.RUNS_READ, "Explain what a schedule did at a time", EXPLANATION, fails=[404])
-    async def why(name: NamePath, at: At, request: Request) -> Explanation:
+    @routes.get("/{name}/why", Scope.RUNS_READ, "Explain what a schedule did at a time", EXPLANATION, fails=[404])
+    async def why(name: NamePath, at: At, by: Principal) -> Explanation:
         """Answer from the log: fired, skipped, not due, moved by day-light saving, or no server was alive."""
-        who = who_asks(request)
-        try:
-            trigger = (await _find_schedule(fabric, who, name)).name
-        except ScheduleNotFound:
-            if not Viewer.of(who).sees_all:
-                raise
-            trigger = name  # it may have been removed
-        return await fabric.automation.explain(trigger, at)
+        return await explain(await find.find_name(name, by=by), at)
 
-    @routes.get(f"{ONE}/simulate", Scope.RUNS_READ, "Show when a schedule will be due", PLAN, fails=[404])
-    async def simulated(name: NamePath, request: Request, start: From = None, to: To = None) -> Iterable[PlannedFiring]:
+    @routes.get("/{name}/simulate", Scope.RUNS_READ, "Show when a schedule will be due", PLAN, fails=[404])
+    async def simulated(name: NamePath, by: Principal, start: From = None, to: To = None) -> Iterable[PlannedFiring]:
         """At most 20,000 instants, each with what is odd about it."""
-        found = await _find_schedule(fabric, who_asks(request), name)
-        begin = fabric.automation.manage.clock.now() if start is None else start
-        end = end_of_simulation(found.rule, begin, to)
-        return simulate(found.rule, read_cron, begin, end)
+        return explain.simulate((await find(name, by=by)).rule, start, to)
 
 
-def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
-    manage, store = fabric.automation.manage, fabric.automation.store
+def _add_changing(routes: Routes, automation: Automation, start_run: StartRun) -> None:
+    find, manage, explain = automation.find, automation.manage, automation.explain
 
-    @routes.post(BASE, Scope.RUNS, "Add a schedule", SCHEDULE, status=201, fails=[404, 409, 503, 507])
-    async def add(wish: ScheduleRequest, request: Request) -> Response:
+    @routes.post("", Scope.RUNS, "Add a schedule", SCHEDULE, status=201, fails=[404, 409, 503, 507])
+    async def add(wish: ScheduleRequest, by: Answerer) -> Response:
         """It fires from now on. Its runs belong to the caller, with the rights that the caller has now."""
-        fabric.require_store()
-        made = await manage.add(wish.model_dump(exclude_unset=True), by=await who_answers(request))
-        return json_answer(await schedule_object(made, store.overview), 201, {"location": f"{BASE}/{made.id}"})
+        start_run.require_store()
+        made = await manage.add(wish.model_dump(exclude_unset=True), by=by)
+        return json_answer(await schedule_object(made, explain), 201, {"location": f"{BASE}/{made.id}"})
 
-    @routes.post(f"{BASE}/import", Scope.RUNS, "Take over a crontab", CRONTAB, status=201, fails=[503, 507])
-    async def import_crontab(wish: CrontabRequest, request: Request) -> CrontabImport:
+    @routes.post("/import", Scope.RUNS, "Take over a crontab", CRONTAB, status=201, fails=[503, 507])
+    async def import_crontab(wish: CrontabRequest, by: Answerer) -> CrontabImport:
         """Each line becomes a schedule, or is listed with the reason why not. Commands need an admin."""
-        fabric.require_store()
-        return await fabric.automation.import_crontab(
-            wish.crontab,
-            by=await who_answers(request),
-            timezone=wish.timezone or "",
-            system=wish.system,
-            dry_run=wish.dry_run,
+        start_run.require_store()
+        return await automation.import_crontab(
+            wish.crontab, by=by, timezone=wish.timezone or "", system=wish.system, dry_run=wish.dry_run
         )
 
-    async def change(request: Request, name: str, wish: dict[str, Any]) -> Response:
-        who = await who_answers(request)
-        found = await _find_schedule(fabric, who, name)
-        changed = await manage.change(found, wish, by=who)
-        return json_answer(await schedule_object(changed, store.overview))
+    async def change(by: Principal, name: str, wish: dict[str, Any]) -> Response:
+        changed = await manage.change(await find(name, by=by), wish, by=by)
+        return json_answer(await schedule_object(changed, explain))
 
-    @routes.patch(ONE, Scope.RUNS, "Change a schedule", SCHEDULE, fails=[404, 409, 503, 507])
-    async def set_(wish: ScheduleChange, name: NamePath, request: Request) -> Response:
+    @routes.patch("/{name}", Scope.RUNS, "Change a schedule", SCHEDULE, fails=[404, 409, 503, 507])
+    async def set_(wish: ScheduleChange, name: NamePath, by: Answerer) -> Response:
         """The next instant is computed from now; what was missed before is not made up for."""
-        return await change(request, name, wish.model_dump(exclude_unset=True))
+        return await change(by, name, wish.model_dump(exclude_unset=True))
 
-    @routes.post(f"{ONE}/pause", Scope.RUNS, "Pause a schedule", SCHEDULE, fails=[404, 503, 507])
-    async def pause(name: NamePath, request: Request) -> Response:
+    @routes.post("/{name}/pause", Scope.RUNS, "Pause a schedule", SCHEDULE, fails=[404, 503, 507])
+    async def pause(name: NamePath, by: Answerer) -> Response:
         """It fires no more, until it is resumed."""
-        return await change(request, name, {"is_active": False})
+        return await change(by, name, {"is_active": False})
 
-    @routes.post(f"{ONE}/resume", Scope.RUNS, "Resume a schedule", SCHEDULE, fails=[404, 503, 507])
-    async def resume(name: NamePath, request: Request) -> Response:
+    @routes.post("/{name}/resume", Scope.RUNS, "Resume a schedule", SCHEDULE, fails=[404, 503, 507])
+    async def resume(name: NamePath, by: Answerer) -> Response:
         """It fires from now on; what was due meanwhile is not made up for."""
-        return await change(request, name, {"is_active": True})
+        return await change(by, name, {"is_active": True})
 
-    @routes.delete(ONE, Scope.RUNS, "Remove a schedule", SCHEDULE, fails=[404, 503, 507])
-    async def remove(name: NamePath, request: Request) -> Schedule:
+    @routes.delete("/{name}", Scope.RUNS, "Remove a schedule", SCHEDULE, fails=[404, 503, 507])
+    async def remove(name: NamePath, by: Answerer) -> Schedule:
         """What it has started goes on. Its firings stay."""
-        who = await who_answers(request)
-        found = await _find_schedule(fabric, who, name)
-        await manage.remove(found, by=who)
+        found = await find(name, by=by)
+        await manage.remove(found, by=by)
         return found
 
 
-def _add_firing(routes: Routes, fabric: ServerFabric) -> None:
-    @routes.post(f"{ONE}/fire", Scope.RUNS, "Fire a schedule now", STATUS, status=202, fails=[404, 409, 503, 507])
-    async def fire(name: NamePath, request: Request) -> Response:
+def _add_firing(routes: Routes, automation: Automation, start_run: StartRun) -> None:
+    find = automation.find
+
+    @routes.post("/fire", Scope.RUNS, "Fire a schedule now", STATUS, status=202, fails=[404, 409, 503, 507])
+    async def fire(name: NamePath, by: Answerer) -> Response:
         """Whatever its rule says, and also while it is paused."""
-        who = await who_answers(request)
-        found = await _find_schedule(fabric, who, name)
-        await fabric.start_run.admit(StartRequest(who))
-        run_id = await fabric.automation.manage.fire(found, by=who)
+        found = await find(name, by=by)
+        await start_run.admit(StartRequest(by))
+        run_id = await automation.manage.fire(found, by=by)
         return json_answer({"run_id": run_id, "status": "running"}, 202, {"location": f"/runs/{run_id}"})
 
-    @routes.post(f"{ONE}/backfill", Scope.RUNS, "Make up for a period", BACKFILL, status=202, fails=[404, 503, 507])
-    async def backfill(wish: BackfillRequest, name: NamePath, request: Request) -> Backfilled:
+    @routes.post("/backfill", Scope.RUNS, "Make up for a period", BACKFILL, status=202, fails=[404, 503, 507])
+    async def backfill(wish: BackfillRequest, name: NamePath, by: Answerer) -> Backfilled:
         """Queue every instant of the period that was not fired; they are started one after another."""
-        who = await who_answers(request)
-        found = await _find_schedule(fabric, who, name)
-        await fabric.start_run.admit(StartRequest(who))
-        return await fabric.automation.backfill(
-            found,
-            wish.start,
-            wish.to,
-            by=who,
-            dry_run=wish.dry_run,
-            at_once=wish.concurrency,
-            confirmed=wish.confirmed,
+        found = await find(name, by=by)
+        await start_run.admit(StartRequest(by))
+        confirmed, at_once = wish.confirmed, wish.concurrency
+        return await automation.backfill(
+            found, wish.start, wish.to, by=by, dry_run=wish.dry_run, at_once=at_once, confirmed=confirmed
         )
 
-    @routes.delete(f"{ONE}/backfill", Scope.RUNS, "Take back a backfill", WITHDRAWN, fails=[404, 503, 507])
-    async def withdraw(name: NamePath, request: Request) -> Withdrawn:
+    @routes.delete("/backfill", Scope.RUNS, "Take back a backfill", WITHDRAWN, fails=[404, 503, 507])
+    async def withdraw(name: NamePath, by: Answerer) -> Withdrawn:
         """What waits to be made up for is skipped. Runs that were started go on."""
-        who = await who_answers(request)
-        return await fabric.automation.backfill.withdraw(await _find_schedule(fabric, who, name), by=who)
-
-
-def _sees(fabric: ServerFabric, who: Principal, schedule: Schedule) -> bool:
-    return Viewer.of(who).sees(schedule.owner, Visibility(fabric.config.identity.visibility))
-
-
-async def _find_schedule(fabric: ServerFabric, who: Principal, name: str) -> Schedule:
-    """Return a schedule that the caller may see.
-
-    Raises:
-        ScheduleNotFound: there is none, or it is not for them.
-    """
-    store: AutomationStore = fabric.automation.store
-    found = await store.schedules.find(name)
-    if not _sees(fabric, who, found):
-        raise ScheduleNotFound(f"There is no schedule {name!r}", hint="See them with `fabric schedules list`.")
-    return found
+        return await automation.backfill.withdraw(await find(name, by=by), by=by)

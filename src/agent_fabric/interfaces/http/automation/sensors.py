@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
 from starlette.responses import Response
 
 from agent_fabric.application.automation.manage_schedules import require_person
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.automation import Automation
 from agent_fabric.domain.errors import ScheduleNotFound
-from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.wire.automation import LOOKED, NOTICED_LIST, SENSORS, SensorLine
 
@@ -20,19 +19,19 @@ NamePath = Annotated[str, Path(max_length=200, description="The name of a sensor
 Limit = Annotated[int, Query(ge=1, le=1_000, description="Most happenings to list.")]
 
 
-def add_sensors(routes: Routes, fabric: ServerFabric) -> None:
+def add_sensors(routes: Routes, automation: Automation) -> None:
     """Add the routes."""
-    watch = fabric.automation.watch
+    watch = automation.watch
 
     @routes.get(BASE, Scope.ADMIN, "List sensors", SENSORS)
     async def list_sensors() -> Iterable[SensorLine]:
         """Those that are armed on this server, and what their last look has found."""
-        return await fabric.automation.sensors()
+        return await automation.sensors()
 
     @routes.post(f"{BASE}/{{name}}/look", Scope.ADMIN, "Let a sensor look now", LOOKED, fails=[404, 503, 507])
-    async def look(name: NamePath, request: Request) -> Response:
+    async def look(name: NamePath, by: Principal) -> Response:
         """What it notices is started."""
-        require_person(who_asks(request))
+        require_person(by)
         armed = watch.armed.get(name)
         if armed is None:
             raise ScheduleNotFound(f"There is no sensor {name!r}", hint="See them with `fabric sensors list`.")

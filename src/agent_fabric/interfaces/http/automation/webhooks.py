@@ -5,10 +5,10 @@ from typing import Annotated
 from fastapi import Path, Request
 from starlette.responses import Response
 
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.application.automation.receive_delivery import ReceiveDelivery
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.routing import Open, Routes
-from agent_fabric.wire.operations import ACCEPTED, Accepted
+from agent_fabric.wire.operations import ACCEPTED
 
 _BODY = {
     "application/json": {"schema": {}},
@@ -16,7 +16,7 @@ _BODY = {
 }
 
 
-def add_webhooks(routes: Routes, fabric: ServerFabric) -> None:
+def add_webhooks(routes: Routes, receive: ReceiveDelivery) -> None:
     """Add the one route."""
 
     @routes.post(
@@ -36,9 +36,8 @@ def add_webhooks(routes: Routes, fabric: ServerFabric) -> None:
         headers: dict[str, str] = {}
         for key, value in request.headers.items():
             headers[key] = f"{headers[key]}, {value}" if key in headers else value
-        received = await fabric.webhooks(name, headers, await request.body())
+        received = await receive(name, headers, await request.body())
         if received.answer is not None:
             return json_answer(received.answer)
-        accepted = Accepted(received.delivery_id, received.run_id, received.is_repeated)
         location = {} if received.run_id is None else {"location": f"/runs/{received.run_id}"}
-        return json_answer(ACCEPTED.dump(accepted), 202, location)
+        return json_answer(ACCEPTED.dump(received), 202, location)

@@ -7,18 +7,15 @@ from fastapi import Query, Request
 from pydantic import Field, StringConstraints
 from starlette.responses import PlainTextResponse, Response
 
-from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
-from agent_fabric.application.channels.notify_user import ManageNotify
 from agent_fabric.application.channels.receive_webhook import ReceiveWebhook
 from agent_fabric.application.ports.identity import invalid_credentials
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.channels import Channels
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part
 from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pairing import Person
-from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody
-from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Open, Routes
 from agent_fabric.wire.channels import CHANNEL, CHANNELS, DELIVERIES, DELIVERY, NOTIFY, PEOPLE, PERSON
 
@@ -26,7 +23,7 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 ChannelNames = Annotated[list[Name], Field(min_length=1, max_length=10)]
 
 
-class PairRequest(RequestBody, json_schema_extra={"examples": [{"code": "ABCD2345", "user": "ann"}]}):
+class PairRequest(RequestBody, example={"code": "ABCD2345", "user": "ann"}):
     """A sender who becomes a user."""
 
     code: Annotated[str, StringConstraints(min_length=1, max_length=40)]
@@ -35,7 +32,7 @@ class PairRequest(RequestBody, json_schema_extra={"examples": [{"code": "ABCD234
     """Who they are."""
 
 
-class UnpairRequest(RequestBody, json_schema_extra={"examples": [{"user": "ann", "channel": "telegram"}]}):
+class UnpairRequest(RequestBody, example={"user": "ann", "channel": "telegram"}):
     """A user who becomes a stranger."""
 
     user: Name
@@ -44,10 +41,7 @@ class UnpairRequest(RequestBody, json_schema_extra={"examples": [{"user": "ann",
     """Where; null: everywhere."""
 
 
-class NotifyRequest(
-    RequestBody,
-    json_schema_extra={"examples": [{"user": "ann", "approvals": ["telegram"], "quiet_hours": "22:00-07:00"}]},
-):
+class NotifyRequest(RequestBody, example={"user": "ann", "approvals": ["telegram"], "quiet_hours": "22:00-07:00"}):
     """Where a user wants to be told; what is left out stays as it is."""
 
     user: Name
@@ -62,14 +56,14 @@ class NotifyRequest(
     """An IANA name such as `Europe/Berlin`."""
 
 
-class ResendRequest(RequestBody, json_schema_extra={"examples": [{"id": "run:1:0:telegram/42/7"}]}):
+class ResendRequest(RequestBody, example={"id": "run:1:0:telegram/42/7"}):
     """A delivery that goes again."""
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
     """The delivery."""
 
 
-class TestMessageRequest(RequestBody, json_schema_extra={"examples": [{"user": "ann"}]}):
+class TestMessageRequest(RequestBody, example={"user": "ann"}):
     """A test message."""
 
     user: Name
@@ -85,17 +79,15 @@ UserQuery = Annotated[str, Query(max_length=200, description="The user; left out
 LimitQuery = Annotated[int, Query(ge=1, le=1_000, description="How many.")]
 
 
-def add_channels(routes: Routes, fabric: ServerFabric) -> None:
+def add_channels(routes: Routes, channels: Channels) -> None:
     """Add the routes."""
-    _add_webhooks(routes, fabric)
-    channels, people = fabric.channels, fabric.channels.people
-    deliveries = ManageDeliveries(channels.store, fabric.records.approvals, fabric.clock)
-    notify = ManageNotify(channels.store, people.users, fabric.clock)
+    _add_webhooks(routes, channels)
+    people, deliveries, notify = channels.people, channels.deliveries, channels.notify
 
     @routes.get(BASE, Scope.RUNS_READ, "List channels", CHANNELS)
     async def list_channels() -> Response:
         """`connected` means that something was heard within two minutes."""
-        now = fabric.clock.now()
+        now = deliveries.clock.now()
         shown = [{**CHANNEL.dump(each), "connected": each.is_connected(now)} for each in channels.statuses]
         return json_answer({"channels": shown})
 
@@ -105,27 +97,26 @@ def add_channels(routes: Routes, fabric: ServerFabric) -> None:
         return await people.list()
 
     @routes.post(f"{BASE}/pair", Scope.ADMIN, "Pair a sender with a user", PERSON, fails=[404, 503, 507])
-    async def pair(wish: PairRequest, request: Request) -> Person:
+    async def pair(wish: PairRequest, by: Principal) -> Person:
         """From now on the sender who was shown the code is that user, with their scopes but `admin`."""
-        return await people.pair(wish.code, wish.user, by=who_asks(request))
+        return await people.pair(wish.code, wish.user, by=by)
 
     @routes.post(f"{BASE}/unpair", Scope.ADMIN, "Part a user from channels", PEOPLE, fails=[404, 503, 507])
-    async def unpair(wish: UnpairRequest, request: Request) -> Iterable[Person]:
+    async def unpair(wish: UnpairRequest, by: Principal) -> Iterable[Person]:
         """Their next message is a stranger's."""
-        return await people.unpair(wish.user, channel=wish.channel or "", by=who_asks(request))
+        return await people.unpair(wish.user, channel=wish.channel or "", by=by)
 
     @routes.get(f"{BASE}/notify", Scope.RUNS_READ, "Show where a user is told", NOTIFY, fails=[403, 404])
-    async def show_notify(request: Request, user: UserQuery = "") -> NotifyPreference:
+    async def show_notify(by: Principal, user: UserQuery = "") -> NotifyPreference:
         """One's own, or as an admin anyone's."""
-        by = who_asks(request)
         return await notify.find(user or by.name, by=by)
 
     @routes.post(f"{BASE}/notify", Scope.RUNS_READ, "Set where a user is told", NOTIFY, fails=[403, 404, 503, 507])
-    async def set_notify(wish: NotifyRequest, request: Request) -> NotifyPreference:
+    async def set_notify(wish: NotifyRequest, by: Principal) -> NotifyPreference:
         """One's own, or as an admin anyone's. What is left out stays as it is."""
         return await notify.save(
             wish.user,
-            by=who_asks(request),
+            by=by,
             approvals=wish.approvals,
             alerts=wish.alerts,
             quiet_hours=wish.quiet_hours,
@@ -139,21 +130,21 @@ def add_channels(routes: Routes, fabric: ServerFabric) -> None:
         return await deliveries.list(statuses=statuses, limit=limit)
 
     @routes.post(f"{BASE}/deliveries/resend", Scope.ADMIN, "Send a delivery again", DELIVERY, fails=[404, 503, 507])
-    async def resend(wish: ResendRequest, request: Request) -> Part:
+    async def resend(wish: ResendRequest, by: Principal) -> Part:
         """If it had arrived after all, it arrives twice."""
-        return await deliveries.resend(wish.id, by=who_asks(request))
+        return await deliveries.resend(wish.id, by=by)
 
     @routes.post(f"{BASE}/test", Scope.ADMIN, "Send a test message", DELIVERIES, fails=[404, 503, 507])
-    async def send_test(wish: TestMessageRequest, request: Request) -> Iterable[Part]:
+    async def send_test(wish: TestMessageRequest, by: Principal) -> Iterable[Part]:
         """It goes to everywhere that the user is paired; see the deliveries for what became of it."""
-        return await deliveries.send_test(wish.user, by=who_asks(request))
+        return await deliveries.send_test(wish.user, by=by)
 
 
-def _add_webhooks(routes: Routes, fabric: ServerFabric) -> None:
+def _add_webhooks(routes: Routes, channels: Channels) -> None:
     """Add what platforms call. Other callers learn nothing, not even what is configured."""
 
     def receiver(channel: str) -> ReceiveWebhook:
-        found = fabric.channels.webhooks.get(channel)
+        found = channels.webhooks.get(channel)
         if found is None:
             raise invalid_credentials()
         return found

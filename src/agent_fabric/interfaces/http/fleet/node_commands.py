@@ -1,24 +1,24 @@
 """What belongs to a command of a machine: its files and long outputs, chunk by chunk, its shell, its signatures."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
 from starlette.responses import Response
 
 from agent_fabric.application.fleet.json_rpc import RpcFailed
 from agent_fabric.application.fleet.show_commands import ShowCommands
+from agent_fabric.application.fleet.sign_commands import Signature
 from agent_fabric.bootstrap.fleet import Fleet
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import MAX_TRANSFER_BYTES, SHELL
 from agent_fabric.domain.fleet.nodes import Node
-from agent_fabric.domain.fleet.plans import Plan, PlanStatus
+from agent_fabric.domain.fleet.plans import Plan
 from agent_fabric.domain.fleet.protocol import SHELL_READ_S, Method
 from agent_fabric.domain.identity.ownership import Viewer
-from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.fleet.node_schemas import (
     ChunkRequest,
@@ -27,15 +27,12 @@ from agent_fabric.interfaces.http.fleet.node_schemas import (
     TypedRequest,
 )
 from agent_fabric.interfaces.http.fleet.nodes import ONE, ExecutionId, NodePath, find_command
-from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.wire import nodes as wire
 from agent_fabric.wire.plans import PLAN
 
 COMMANDS: Final = f"{ONE}/commands"
 ONE_COMMAND: Final = f"{COMMANDS}/{{execution_id}}"
-MAX_SIGNATURES: Final = 16
-"""As many as a node looks at."""
 CHUNK_TIMEOUT_S: Final = 60.0
 ANSWER_GRACE_S: Final = 15.0
 ENDED_S: Final = 2.0
@@ -44,22 +41,22 @@ Offset = Annotated[int, Query(ge=0, le=MAX_TRANSFER_BYTES, description="Where th
 _FAILS = [404, 409, 503]
 
 
-def add_node_commands(routes: Routes, fabric: ServerFabric) -> None:
+def add_node_commands(routes: Routes, fleet: Fleet, runs: ServedRuns) -> None:
     """Add the routes."""
-    _add_files(routes, fabric)
-    _add_terminals(routes, fabric.fleet)
-    _add_signatures(routes, fabric)
+    one = routes.below(ONE_COMMAND)
+    _add_files(one, fleet, ShowCommands(runs.find))
+    _add_terminals(one, fleet)
+    _add_signatures(routes, fleet, runs)
 
 
-def _add_files(routes: Routes, fabric: ServerFabric) -> None:
+def _add_files(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
     """Add the routes of files. What may be copied, the call that opened it has settled."""
-    fleet, shown = fabric.fleet, ShowCommands(fabric.find)
 
     async def ask(
-        request: Request, which: str, execution_id: str, method: Method, params: Mapping[str, Any]
+        by: Principal, which: str, execution_id: str, method: Method, params: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         node, command = await find_command(fleet, which, execution_id)
-        await shown.require(command, by=who_asks(request))
+        await shown.require(command, by=by)
         try:
             told = await fleet.hub.call(
                 node, method, {**params, "execution_id": execution_id}, timeout_s=CHUNK_TIMEOUT_S
@@ -74,35 +71,35 @@ def _add_files(routes: Routes, fabric: ServerFabric) -> None:
         found = wire.NodeChunk(int(told.get("offset", 0)), int(told.get("size", 0)), str(told.get("data", "")))
         return json_answer(wire.NODE_CHUNK.dump(found))
 
-    @routes.get(f"{ONE_COMMAND}/output", Scope.RUNS_READ, "Fetch a long output", wire.NODE_CHUNK, fails=_FAILS)
+    @routes.get("/output", Scope.RUNS_READ, "Fetch a long output", wire.NODE_CHUNK, fails=_FAILS)
     async def output(
         node: NodePath,
         execution_id: ExecutionId,
-        request: Request,
+        by: Principal,
         stream: Annotated[Literal["stdout", "stderr"], Query(description="Which output.")] = "stdout",
         offset: Offset = 0,
     ) -> Response:
         """A result holds beginning and end of a long output; the machine keeps all of it for a week."""
-        return chunk(await ask(request, node, execution_id, Method.FETCH, {"stream": stream, "offset": offset}))
+        return chunk(await ask(by, node, execution_id, Method.FETCH, {"stream": stream, "offset": offset}))
 
-    @routes.get(f"{ONE_COMMAND}/file", Scope.NODES, "Fetch a part of a file", wire.NODE_CHUNK, fails=_FAILS)
-    async def read(node: NodePath, execution_id: ExecutionId, request: Request, offset: Offset = 0) -> Response:
+    @routes.get("/file", Scope.NODES, "Fetch a part of a file", wire.NODE_CHUNK, fails=_FAILS)
+    async def read(node: NodePath, execution_id: ExecutionId, by: Principal, offset: Offset = 0) -> Response:
         """The file is the one that a call of `file_get` has opened; if it has changed since, it is refused."""
-        return chunk(await ask(request, node, execution_id, Method.FILE_READ, {"offset": offset}))
+        return chunk(await ask(by, node, execution_id, Method.FILE_READ, {"offset": offset}))
 
-    @routes.post(f"{ONE_COMMAND}/file", Scope.NODES, "Send a part of a file", wire.NODE_UPLOAD, fails=_FAILS)
-    async def write(wish: ChunkRequest, node: NodePath, execution_id: ExecutionId, request: Request) -> wire.NodeUpload:
+    @routes.post("/file", Scope.NODES, "Send a part of a file", wire.NODE_UPLOAD, fails=_FAILS)
+    async def write(wish: ChunkRequest, node: NodePath, execution_id: ExecutionId, by: Principal) -> wire.NodeUpload:
         """After the last part the machine checks size and SHA-256, and puts the file in its place in one step."""
-        told = await ask(request, node, execution_id, Method.FILE_WRITE, {"offset": wish.offset, "data": wish.data})
+        told = await ask(by, node, execution_id, Method.FILE_WRITE, {"offset": wish.offset, "data": wish.data})
         return wire.NodeUpload(int(told.get("offset", 0)), told.get("done") is True)
 
 
 def _add_terminals(routes: Routes, fleet: Fleet) -> None:
     """Add the routes of shells: a person reads and types at a terminal whose session was approved."""
 
-    @routes.get(f"{ONE_COMMAND}/terminal", Scope.NODES, "Read from a shell", wire.NODE_TERMINAL, fails=_FAILS)
+    @routes.get("/terminal", Scope.NODES, "Read from a shell", wire.NODE_TERMINAL, fails=_FAILS)
     async def read(
-        request: Request,
+        by: Principal,
         node: NodePath,
         execution_id: ExecutionId,
         offset: Annotated[int, Query(ge=0, le=MAX_TRANSFER_BYTES, description="What was read before.")] = 0,
@@ -111,7 +108,7 @@ def _add_terminals(routes: Routes, fleet: Fleet) -> None:
         ] = SHELL_READ_S,
     ) -> wire.NodeTerminal:
         """What it has printed since; empty: nothing. When `status` is settled and nothing comes, that was all."""
-        machine, command = await _shell_of(fleet, request, node, execution_id)
+        machine, command = await _shell_of(fleet, by, node, execution_id)
         printed: Mapping[str, Any] | None = None
         if command.status is CommandStatus.SENT:
             asked = {"execution_id": execution_id, "offset": offset, "wait_s": wait_s}
@@ -123,12 +120,10 @@ def _add_terminals(routes: Routes, fleet: Fleet) -> None:
             printed = await _ask(fleet, machine, Method.FETCH, asked, 0.0)
         return _describe(command, printed or {}, offset)
 
-    @routes.post(f"{ONE_COMMAND}/terminal", Scope.NODES, "Type into a shell", wire.NODE_TERMINAL, fails=_FAILS)
-    async def write(
-        wish: TypedRequest, request: Request, node: NodePath, execution_id: ExecutionId
-    ) -> wire.NodeTerminal:
+    @routes.post("/terminal", Scope.NODES, "Type into a shell", wire.NODE_TERMINAL, fails=_FAILS)
+    async def write(wish: TypedRequest, by: Principal, node: NodePath, execution_id: ExecutionId) -> wire.NodeTerminal:
         """Only who has asked for the shell may type. It ends by itself after 15 minutes without a key."""
-        machine, command = await _shell_of(fleet, request, node, execution_id)
+        machine, command = await _shell_of(fleet, by, node, execution_id)
         if command.status is not CommandStatus.SENT:
             raise InvalidInputs(f"The shell is {command.status.value}")
         params = {"execution_id": execution_id, **wish.model_dump(exclude_none=True)}
@@ -139,12 +134,12 @@ def _add_terminals(routes: Routes, fleet: Fleet) -> None:
         return _describe(command, {}, 0)
 
 
-async def _shell_of(fleet: Fleet, request: Request, which: str, execution_id: str) -> tuple[Node, NodeCommand]:
+async def _shell_of(fleet: Fleet, by: Principal, which: str, execution_id: str) -> tuple[Node, NodeCommand]:
     """Return a shell and its machine, for the person who has asked for it."""
     node, command = await fleet.operate.find(which), await fleet.hub.commands.find(execution_id)
     if command is None or command.agent_id != node.id or command.tool_name != SHELL:
         raise NodeNotFound(f"{node.name} has no shell {execution_id!r}", hint="Open one: fabric nodes shell NODE")
-    if command.requested_by != who_asks(request).name:
+    if command.requested_by != by.name:
         raise NodeBlocked("The shell belongs to someone else", hint="Open one of your own: fabric nodes shell NODE")
     return node, command
 
@@ -173,15 +168,14 @@ def _describe(command: NodeCommand, printed: Mapping[str, Any], offset: int) -> 
     )
 
 
-def _add_signatures(routes: Routes, fabric: ServerFabric) -> None:
+def _add_signatures(routes: Routes, fleet: Fleet, runs: ServedRuns) -> None:
     """Add the routes of approvers' signatures, for machines that do not trust their hub: of commands and plans."""
-    fleet = fabric.fleet
 
     @routes.post(COMMANDS, Scope.NODES, "Prepare a command", wire.COMMAND, fails=[*_FAILS, 507])
-    async def prepare(wish: PrepareRequest, node: NodePath, request: Request) -> NodeCommand:
+    async def prepare(wish: PrepareRequest, node: NodePath, by: Principal) -> NodeCommand:
         """The command that a run asks about is kept, so that approvers can sign it before they approve."""
         machine = await fleet.operate.find(node)
-        card = await fabric.records.approvals.find(wish.approval_id, viewer=Viewer.of(who_asks(request)))
+        card = await runs.approvals.find(wish.approval_id, viewer=Viewer.of(by))
         command = await fleet.tools.prepare(card)
         if command.agent_id != machine.id:
             raise NodeNotFound(f"The approval is not about {machine.name}", hint="See it: fabric approvals show ID")
@@ -189,21 +183,12 @@ def _add_signatures(routes: Routes, fabric: ServerFabric) -> None:
 
     @routes.post(f"{ONE_COMMAND}/signatures", Scope.NODES, "Sign a command", wire.COMMAND, fails=[404, 409])
     async def sign_command(
-        wish: SignatureRequest, node: NodePath, execution_id: ExecutionId, request: Request
+        wish: SignatureRequest, node: NodePath, execution_id: ExecutionId, by: Principal
     ) -> NodeCommand:
         """Nodes that do not trust their hub want the signatures of approvers. They go with the command."""
         machine, found = await find_command(fleet, node, execution_id)
-        _require_approver(wish, machine.approvers)
-        moved = await fleet.hub.commands.move(
-            execution_id,
-            CommandStatus.WAITING,
-            since=(CommandStatus.WAITING,),
-            at=fleet.invite.clock.now(),
-            signatures=_with(found.signatures, wish),
-        )
-        if moved is None:
-            raise InvalidInputs(f"The command is {found.status.value} already")
-        [told] = await ShowCommands(fabric.find)([moved], by=who_asks(request))
+        signed = await fleet.sign.command(machine, found, Signature(wish.approver, wish.signature))
+        [told] = await ShowCommands(runs.find)([signed], by=by)
         return told
 
     @routes.with_tag("fleet").post(
@@ -211,28 +196,4 @@ def _add_signatures(routes: Routes, fabric: ServerFabric) -> None:
     )
     async def sign_plan(wish: SignatureRequest, plan_id: Annotated[str, Path(max_length=64)]) -> Plan:
         """One signature is about all calls of the plan; each machine gets a proof that its own is among them."""
-        while True:
-            plan = await fleet.plans.find(plan_id)
-            if plan is None:
-                raise NodeNotFound(f"There is no plan {plan_id!r}", hint="See them with: fabric fleet list")
-            if plan.status is not PlanStatus.WAITING:
-                raise InvalidInputs(f"The plan is {plan.status.value} already")
-            nodes = [await fleet.hub.nodes.find(call.node_id) for call in plan.calls]
-            _require_approver(wish, frozenset().union(*(node.approvers for node in nodes if node is not None)))
-            signed = replace(plan, signatures=_with(plan.signatures, wish))
-            if await fleet.plans.replace(signed, before=plan):
-                return signed
-
-
-def _require_approver(wish: SignatureRequest, approvers: frozenset[str]) -> None:
-    if wish.approver not in approvers:
-        listed = ", ".join(sorted(approvers)) or "none"
-        raise InvalidInputs(f"No machine here has an approver {wish.approver!r}", hint=f"They have: {listed}.")
-
-
-def _with(signatures: Sequence[Mapping[str, Any]], wish: SignatureRequest) -> tuple[Mapping[str, Any], ...]:
-    """Return signatures with one more; each approver has one."""
-    others = [each for each in signatures if each.get("approver") != wish.approver]
-    if len(others) >= MAX_SIGNATURES:
-        raise InvalidInputs(f"There are {MAX_SIGNATURES} signatures already")
-    return (*others, {"approver": wish.approver, "signature": wish.signature})
+        return await fleet.sign.plan(plan_id, Signature(wish.approver, wish.signature))

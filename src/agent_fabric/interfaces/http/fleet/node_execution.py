@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from agent_fabric.application.fleet.ask_with_run import Caller
 from agent_fabric.application.fleet.run_on_nodes import NodeOrder, OrderOutcome
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.application.runs.start_run import StartRun
+from agent_fabric.bootstrap.fleet import Fleet
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.fleet.commands import NodeCommand
 from agent_fabric.domain.identity.principals import Scope
@@ -30,9 +31,9 @@ MAX_RESULT_BYTES = 16 * 1024 * 1024
 _FAILS = [404, 409, 503, 507]
 
 
-def add_node_execution(routes: Routes, fabric: ServerFabric) -> None:
+def add_node_execution(routes: Routes, fleet: Fleet, start: StartRun) -> None:
     """Add the routes."""
-    run = fabric.fleet.run_on_nodes
+    run = fleet.run_on_nodes
 
     @routes.post(f"{BASE}/execute", Scope.NODES, "Run a tool on many nodes", NODE_OUTCOMES, fails=_FAILS)
     async def fan_out(wanted: FanOutRequest, request: Request) -> Iterable[NodeOutcome]:
@@ -81,7 +82,7 @@ def add_node_execution(routes: Routes, fabric: ServerFabric) -> None:
         )
 
     def caller(request: Request) -> Caller:
-        return Caller(who_asks(request), partial(start_for, fabric, request))
+        return Caller(who_asks(request), partial(start_for, start, request))
 
 
 def _row(outcome: OrderOutcome, *, dry_run: bool) -> NodeOutcome:

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from agent_fabric.domain.fleet.node_tools import MAX_TRANSFER_BYTES
 from agent_fabric.domain.fleet.protocol import CHUNK_BYTES, MAX_LIFETIME_S, MAX_TYPED_BYTES
-from agent_fabric.interfaces.http.bodies import RequestBody
+from agent_fabric.interfaces.http.bodies import LenientBody
 
 Name = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?)?$")]
 LabelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$")]
@@ -21,9 +21,7 @@ SELECTOR = (
 """A name, several, or conditions on labels."""
 
 
-class InviteRequest(
-    RequestBody, strict=False, json_schema_extra={"examples": [{"name": "web-1", "labels": {"role": "web"}, "uses": 1}]}
-):
+class InviteRequest(LenientBody, example={"name": "web-1", "labels": {"role": "web"}, "uses": 1}):
     """Machines that may join."""
 
     name: Name = ""
@@ -36,11 +34,7 @@ class InviteRequest(
     """A person confirms each machine."""
 
 
-class JoinRequest(
-    RequestBody,
-    strict=False,
-    json_schema_extra={"examples": [{"token": "fnj_…", "public_key": "0" * 64, "name": "web-1", "os_info": {}}]},
-):
+class JoinRequest(LenientBody, example={"token": "fnj_…", "public_key": "0" * 64, "name": "web-1", "os_info": {}}):
     """A machine that joins."""
 
     token: Annotated[str, StringConstraints(max_length=200)]
@@ -50,11 +44,7 @@ class JoinRequest(
     os_info: dict[str, Any] = Field(default={})
 
 
-class ExecuteRequest(
-    RequestBody,
-    strict=False,
-    json_schema_extra={"examples": [{"tool_name": "run_command", "arguments": {"command": "uptime"}}]},
-):
+class ExecuteRequest(LenientBody, example={"tool_name": "run_command", "arguments": {"command": "uptime"}}):
     """A command for a machine."""
 
     tool_name: Annotated[str, StringConstraints(max_length=100)]
@@ -67,9 +57,7 @@ class ExecuteRequest(
 
 
 class CallToCheck(
-    RequestBody,
-    strict=False,
-    json_schema_extra={"examples": [{"tool_name": "run_command", "arguments": {"command": "systemctl restart nginx"}}]},
+    LenientBody, example={"tool_name": "run_command", "arguments": {"command": "systemctl restart nginx"}}
 ):
     """A call to be checked."""
 
@@ -78,10 +66,7 @@ class CallToCheck(
 
 
 class FanOutRequest(
-    ExecuteRequest,
-    json_schema_extra={
-        "examples": [{"selector": "role=web", "tool_name": "run_command", "arguments": {"command": "uptime"}}]
-    },
+    ExecuteRequest, example={"selector": "role=web", "tool_name": "run_command", "arguments": {"command": "uptime"}}
 ):
     """A command for many machines."""
 
@@ -89,7 +74,7 @@ class FanOutRequest(
     """A name, several, `role=web,env!=dev`, or `all`."""
 
 
-class NodeUpdate(RequestBody, strict=False, json_schema_extra={"examples": [{"labels": {"role": "web"}}]}):
+class NodeUpdate(LenientBody, example={"labels": {"role": "web"}}):
     """What becomes different; what is left out stays as it is."""
 
     name: Name | None = None
@@ -97,9 +82,7 @@ class NodeUpdate(RequestBody, strict=False, json_schema_extra={"examples": [{"la
     """Labels to set; null removes one."""
 
 
-class PolicyDocument(
-    RequestBody, strict=False, json_schema_extra={"examples": [{"profile": "node", "blocked_commands": ["reboot"]}]}
-):
+class PolicyDocument(LenientBody, example={"profile": "node", "blocked_commands": ["reboot"]}):
     """The hub's policy for a machine."""
 
     profile: Literal["node", "open"] = "node"
@@ -109,14 +92,14 @@ class PolicyDocument(
     rules: list[dict[str, Any]] | None = None
 
 
-class ResolveRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"keep": True}]}):
+class ResolveRequest(LenientBody, example={"keep": True}):
     """How a conflict is settled, or a pending machine confirmed."""
 
     keep: bool
     """False: the node is revoked, and each machine joins again."""
 
 
-class ChunkRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"offset": 0, "data": "aGVsbG8="}]}):
+class ChunkRequest(LenientBody, example={"offset": 0, "data": "aGVsbG8="}):
     """A part of a file that a call of `file_put` has opened."""
 
     offset: Annotated[int, Field(ge=0, le=MAX_TRANSFER_BYTES)]
@@ -124,7 +107,7 @@ class ChunkRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"
     """In base64, at most 256 KiB of content."""
 
 
-class TypedRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"data": "bHMK"}]}):
+class TypedRequest(LenientBody, example={"data": "bHMK"}):
     """What a person does at the terminal of a shell."""
 
     data: Annotated[str, StringConstraints(max_length=4 * MAX_TYPED_BYTES // 3 + 8)] = ""
@@ -136,15 +119,13 @@ class TypedRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"
     """End the shell and everything that it has started."""
 
 
-class PrepareRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"approval_id": "4f1c2d3e"}]}):
+class PrepareRequest(LenientBody, example={"approval_id": "4f1c2d3e"}):
     """A command that a run asks about."""
 
     approval_id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
 
-class SignatureRequest(
-    RequestBody, strict=False, json_schema_extra={"examples": [{"approver": "ada", "signature": "0" * 128}]}
-):
+class SignatureRequest(LenientBody, example={"approver": "ada", "signature": "0" * 128}):
     """An approver's signature for a command."""
 
     approver: Annotated[str, StringConstraints(min_length=1, max_length=100)]

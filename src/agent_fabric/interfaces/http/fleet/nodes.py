@@ -11,17 +11,16 @@ from starlette.responses import Response
 from agent_fabric.application.fleet.dispatch_command import CommandRequest
 from agent_fabric.application.fleet.show_commands import ShowCommands
 from agent_fabric.application.fleet.verify_node_audit import NodeAudit
+from agent_fabric.application.runs.find_run import FindRun
 from agent_fabric.bootstrap.fleet import Fleet
-from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
 from agent_fabric.domain.fleet.commands import Invite, NodeCommand
 from agent_fabric.domain.fleet.node_policy import proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
-from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeStatus
+from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeStatus, select_nodes
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH, join_message
-from agent_fabric.domain.fleet.selectors import select_nodes
 from agent_fabric.domain.fleet.served_tools import node_call
-from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.fleet.node_schemas import (
@@ -33,7 +32,6 @@ from agent_fabric.interfaces.http.fleet.node_schemas import (
     PolicyDocument,
     ResolveRequest,
 )
-from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Open, OptionalBody, Routes
 from agent_fabric.wire import nodes as wire
@@ -47,14 +45,24 @@ ExecutionId = Annotated[str, Path(max_length=64)]
 _log = logging.getLogger(__name__)
 
 
-def add_nodes(routes: Routes, fabric: ServerFabric, *, own_url: str) -> None:
+def add_nodes(routes: Routes, fleet: Fleet, find: FindRun, *, own_url: str) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    fleet = fabric.fleet
     _add_joining(routes, fleet, own_url)
-    shown = ShowCommands(fabric.find)
-    _add_looking(routes, fleet, shown)
-    _add_changing(routes, fleet)
-    _add_settling(routes, fleet, shown)
+
+    @routes.get(BASE, Scope.RUNS_READ, "List nodes", wire.NODES)
+    async def nodes(
+        selector: Annotated[
+            str, Query(max_length=500, pattern=SELECTOR, description="A name, `role=web,env!=dev`, or `all`.")
+        ] = "all",
+        revoked: Annotated[bool, Query(description="Whether to list revoked ones, too.")] = False,
+    ) -> Iterable[Node]:
+        """Machines by name: status, when each was last seen, labels, tools and what is in force there."""
+        return select_nodes(selector, await fleet.hub.nodes.list(revoked=revoked))
+
+    one, shown = routes.below(ONE), ShowCommands(find)
+    _add_looking(one, fleet, shown)
+    _add_changing(one, fleet)
+    _add_settling(one, fleet, shown)
 
 
 def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
@@ -71,10 +79,10 @@ def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
         return Response(made.data, media_type="application/zip", headers=headers)
 
     @routes.post(f"{BASE}/invites", Scope.ADMIN, "Invite machines", wire.CREATED_INVITE, status=201, fails=[503, 507])
-    async def invite(wish: OptionalBody[InviteRequest], request: Request) -> Response:
+    async def invite(wish: OptionalBody[InviteRequest], by: Principal, request: Request) -> Response:
         """Answers with a token, this once, and with one line for the machine."""
         made = await fleet.invite(
-            by=who_asks(request),
+            by=by,
             name=wish.name,
             labels=wish.labels,
             uses=wish.uses,
@@ -131,25 +139,15 @@ def _seen_as(request: Request, own_url: str) -> str:
 
 
 def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
-    @routes.get(BASE, Scope.RUNS_READ, "List nodes", wire.NODES)
-    async def nodes(
-        selector: Annotated[
-            str, Query(max_length=500, pattern=SELECTOR, description="A name, `role=web,env!=dev`, or `all`.")
-        ] = "all",
-        revoked: Annotated[bool, Query(description="Whether to list revoked ones, too.")] = False,
-    ) -> Iterable[Node]:
-        """Machines by name: status, when each was last seen, labels, tools and what is in force there."""
-        return select_nodes(selector, await fleet.hub.nodes.list(revoked=revoked))
-
-    @routes.get(ONE, Scope.RUNS_READ, "Show a node", wire.NODE, fails=[404])
+    @routes.get("", Scope.RUNS_READ, "Show a node", wire.NODE, fails=[404])
     async def show(node: NodePath) -> Node:
         """Everything that is known about a machine."""
         return await fleet.operate.find(node)
 
-    @routes.get(f"{ONE}/commands", Scope.RUNS_READ, "List commands", wire.COMMANDS, fails=[404])
+    @routes.get("/commands", Scope.RUNS_READ, "List commands", wire.COMMANDS, fails=[404])
     async def commands(
         node: NodePath,
-        request: Request,
+        by: Principal,
         open_only: Annotated[bool, Query(description="Only those that are not settled.")] = False,
         limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     ) -> Iterable[NodeCommand]:
@@ -159,16 +157,16 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         """
         found = await fleet.operate.find(node)
         kept = await fleet.hub.commands.list(found.id, open_only=open_only, limit=limit)
-        return await shown(kept, by=who_asks(request))
+        return await shown(kept, by=by)
 
-    @routes.get(f"{ONE}/commands/{{execution_id}}", Scope.RUNS_READ, "Show a command", wire.COMMAND, fails=[404])
-    async def command(node: NodePath, execution_id: ExecutionId, request: Request) -> NodeCommand:
+    @routes.get("/commands/{execution_id}", Scope.RUNS_READ, "Show a command", wire.COMMAND, fails=[404])
+    async def command(node: NodePath, execution_id: ExecutionId, by: Principal) -> NodeCommand:
         """What came of it, if it is settled."""
         _, found = await find_command(fleet, node, execution_id)
-        [told] = await shown([found], by=who_asks(request))
+        [told] = await shown([found], by=by)
         return told
 
-    @routes.get(f"{ONE}/policy", Scope.RUNS_READ, "Show what is in force on a node", wire.NODE_RULINGS, fails=[404])
+    @routes.get("/policy", Scope.RUNS_READ, "Show what is in force on a node", wire.NODE_RULINGS, fails=[404])
     async def policy(node: NodePath) -> wire.NodeRulings:
         """Each rule of the node's own file and of the hub, and whether something stricter decides."""
         found = await fleet.operate.find(node)
@@ -183,7 +181,7 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         )
 
     @routes.post(
-        f"{ONE}/policy/check",
+        "/policy/check",
         Scope.RUNS_READ,
         "Explain what would become of a call on a node",
         wire.CHECKED_NODE_CALL,
@@ -202,9 +200,7 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
             decided.verdict, decided.reason, decided.rule, why.in_force.version, why.said_about(call, decided)
         )
 
-    @routes.get(
-        f"{ONE}/tools", Scope.NODES, "List the tools of MCP servers on a node", wire.SERVED_TOOLS, fails=[404, 409]
-    )
+    @routes.get("/tools", Scope.NODES, "List the tools of MCP servers on a node", wire.SERVED_TOOLS, fails=[404, 409])
     async def tools(node: NodePath) -> wire.ServedToolList:
         """Asks each server that the machine has reported. A call of one is `SERVER.tool` with its arguments."""
         found = await fleet.operate.find(node)
@@ -212,9 +208,7 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         listing = await fleet.tools.catalogue.of(fleet.dispatch, found, "hub", fresh=True)
         return wire.ServedToolList(listing.tools, listing.problems)
 
-    @routes.get(
-        f"{ONE}/audit", Scope.ADMIN, "Compare the record of a node with the hub's", wire.NODE_AUDIT, fails=[404, 409]
-    )
+    @routes.get("/audit", Scope.ADMIN, "Compare the record of a node with the hub's", wire.NODE_AUDIT, fails=[404, 409])
     async def audit(node: NodePath) -> NodeAudit:
         """Names calls that only the node, or only the hub, knows."""
         return await fleet.verify(node)
@@ -235,13 +229,12 @@ async def find_command(fleet: Fleet, node: str, execution_id: str) -> tuple[Node
 def _add_changing(routes: Routes, fleet: Fleet) -> None:
     fails = [404, 409, 503, 507]
 
-    @routes.patch(ONE, Scope.NODES, "Rename or label a node", wire.NODE, fails=fails)
-    async def change(wish: NodeUpdate, node: NodePath, request: Request) -> Node:
+    @routes.patch("", Scope.NODES, "Rename or label a node", wire.NODE, fails=fails)
+    async def change(wish: NodeUpdate, node: NodePath, by: Principal) -> Node:
         """Labels select nodes for commands and plans. What a node reports itself is `fact.…`, and stays its own.
 
         The label `trusted` is for admins: what a node says then counts as yours, or private data may go there unasked.
         """
-        by = who_asks(request)
         found = await fleet.operate.find(node)
         if wish.labels is not None:
             found = await fleet.operate.label(found.id, wish.labels, by=by)
@@ -249,38 +242,37 @@ def _add_changing(routes: Routes, fleet: Fleet) -> None:
             found = await fleet.operate.rename(found.id, wish.name, by=by)
         return found
 
-    @routes.put(f"{ONE}/policy", Scope.ADMIN, "Set the hub's policy for a node", wire.NODE, fails=fails)
-    async def set_policy(wish: PolicyDocument, node: NodePath, request: Request) -> Node:
+    @routes.put("/policy", Scope.ADMIN, "Set the hub's policy for a node", wire.NODE, fails=fails)
+    async def set_policy(wish: PolicyDocument, node: NodePath, by: Principal, request: Request) -> Node:
         """It is synced at once. It can be stricter than the node's own floor, and never laxer."""
         if too_deep(wish.rules, await request.body()):
             raise InvalidInputs("The rules are nested too deep")
-        document = wish.model_dump(exclude_none=True)
-        return await fleet.operate.set_policy(node, document, by=who_asks(request))
+        return await fleet.operate.set_policy(node, wish.model_dump(exclude_none=True), by=by)
 
-    @routes.post(f"{ONE}/rotate", Scope.ADMIN, "Give a node a new key", wire.NODE, fails=fails)
-    async def rotate(node: NodePath, request: Request) -> Node:
+    @routes.post("/rotate", Scope.ADMIN, "Give a node a new key", wire.NODE, fails=fails)
+    async def rotate(node: NodePath, by: Principal) -> Node:
         """The node makes it, and the old key signs it."""
-        return await fleet.operate.rotate(node, by=who_asks(request))
+        return await fleet.operate.rotate(node, by=by)
 
-    @routes.post(f"{ONE}/resolve", Scope.ADMIN, "Settle a conflict, or confirm a machine", wire.NODE, fails=fails)
-    async def resolve(wish: ResolveRequest, node: NodePath, request: Request) -> Node:
+    @routes.post("/resolve", Scope.ADMIN, "Settle a conflict, or confirm a machine", wire.NODE, fails=fails)
+    async def resolve(wish: ResolveRequest, node: NodePath, by: Principal) -> Node:
         """`keep` lets the next machine with the key connect; otherwise the node is revoked."""
-        return await fleet.operate.resolve(node, keep=wish.keep, by=who_asks(request))
+        return await fleet.operate.resolve(node, keep=wish.keep, by=by)
 
-    @routes.delete(ONE, Scope.ADMIN, "Revoke a node", wire.NODE, fails=fails)
-    async def revoke(node: NodePath, request: Request) -> Node:
+    @routes.delete("", Scope.ADMIN, "Revoke a node", wire.NODE, fails=fails)
+    async def revoke(node: NodePath, by: Principal) -> Node:
         """Its connection ends within a second, its queue is cancelled, and its id is never used again."""
-        return await fleet.operate.revoke(node, by=who_asks(request))
+        return await fleet.operate.revoke(node, by=by)
 
 
 def _add_settling(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
     @routes.delete(
-        f"{ONE}/commands/{{execution_id}}", Scope.NODES, "Cancel a command", wire.COMMAND, fails=[404, 409, 503, 507]
+        "/commands/{execution_id}", Scope.NODES, "Cancel a command", wire.COMMAND, fails=[404, 409, 503, 507]
     )
-    async def cancel(node: NodePath, execution_id: ExecutionId, request: Request) -> NodeCommand:
+    async def cancel(node: NodePath, execution_id: ExecutionId, by: Principal) -> NodeCommand:
         """One that waits is not sent; one that is under way is ended on the node."""
         await find_command(fleet, node, execution_id)
         await fleet.operate.cancel(execution_id)
         _, found = await find_command(fleet, node, execution_id)
-        [told] = await shown([found], by=who_asks(request))
+        [told] = await shown([found], by=by)
         return told

@@ -10,16 +10,16 @@ from starlette.responses import Response
 
 from agent_fabric.application.fleet.apply_plan import PlanOrder
 from agent_fabric.application.fleet.ask_with_run import Caller
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.application.runs.start_run import StartRun
+from agent_fabric.bootstrap.fleet import Fleet
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlanStatus
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
-from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import RequestBody
+from agent_fabric.interfaces.http.bodies import LenientBody
 from agent_fabric.interfaces.http.fleet.node_schemas import SELECTOR
-from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.starting import start_for
@@ -31,11 +31,7 @@ PlanPath = Annotated[str, Path(description="The id of a plan.", max_length=64)]
 
 
 class PlanRequest(
-    RequestBody,
-    strict=False,
-    json_schema_extra={
-        "examples": [{"selector": "role=web", "tool_name": "run_command", "arguments": {"command": "uptime"}}]
-    },
+    LenientBody, example={"selector": "role=web", "tool_name": "run_command", "arguments": {"command": "uptime"}}
 ):
     """One call on many machines."""
 
@@ -56,13 +52,12 @@ class PlanRequest(
     expires_in_s: Annotated[float, Field(gt=0, le=MAX_LIFETIME_S, allow_inf_nan=False)] = MAX_LIFETIME_S
 
 
-def add_fleet_plans(routes: Routes, fabric: ServerFabric) -> None:
+def add_fleet_plans(routes: Routes, fleet: Fleet, start: StartRun) -> None:
     """Add the routes."""
-    fleet = fabric.fleet
-    fails = [404, 409, 503, 507]
+    one, fails = routes.below(ONE), [404, 409, 503, 507]
 
     @routes.post(BASE, Scope.NODES, "Freeze a plan", PLAN, status=201, fails=fails)
-    async def freeze(wish: PlanRequest, request: Request) -> Plan:
+    async def freeze(wish: PlanRequest, by: Principal, request: Request) -> Plan:
         """Nodes, exact calls, versions and limits are written down; nothing is sent before the plan is applied."""
         if too_deep(wish.arguments, await request.body()):
             raise InvalidInputs("The arguments are nested too deep")
@@ -71,7 +66,7 @@ def add_fleet_plans(routes: Routes, fabric: ServerFabric) -> None:
                 selector=wish.selector,
                 tool_name=wish.tool_name,
                 arguments=wish.arguments,
-                by=who_asks(request).name,
+                by=by.name,
                 name=wish.name,
                 canary=wish.canary,
                 waves=wish.waves,
@@ -88,32 +83,31 @@ def add_fleet_plans(routes: Routes, fabric: ServerFabric) -> None:
         """Plans, the newest first."""
         return await fleet.plans.list(limit=limit)
 
-    @routes.get(ONE, Scope.RUNS_READ, "Show a plan", PLAN, fails=[404])
+    @one.get("", Scope.RUNS_READ, "Show a plan", PLAN, fails=[404])
     async def show(plan_id: PlanPath) -> Plan:
         """What was frozen, and how far it has come."""
         return await fleet.roll_out.find(plan_id)
 
-    @routes.post(
-        f"{ONE}/apply",
+    @one.post(
+        "/apply",
         Scope.NODES,
         "Apply a plan",
         ASKED_PLAN,
         also=gives(ASKED_PLAN, status=202, text="It waits for a person: see `approval_id`."),
         fails=fails,
     )
-    async def apply(plan_id: PlanPath, request: Request) -> Response:
+    async def apply(plan_id: PlanPath, by: Principal, request: Request) -> Response:
         """One approval shows all of it. Where nothing changes anything, it begins at once."""
-        plan, approval_id = await fleet.apply(plan_id, Caller(who_asks(request), partial(start_for, fabric, request)))
+        plan, approval_id = await fleet.apply(plan_id, Caller(by, partial(start_for, start, request)))
         told = AskedPlan(plan.id, plan.status.value, plan.hash, approval_id, plan.run_id)
         return json_answer(ASKED_PLAN.dump(told), 202 if approval_id else 200)
 
     def add_change(word: str, summary: str, text: str, status: PlanStatus, since: tuple[PlanStatus, ...]) -> None:
-        async def change(plan_id: PlanPath, request: Request) -> Plan:
-            note = f"{word} by {who_asks(request).name}"
-            return await fleet.roll_out.change(plan_id, status, since=since, note=note)
+        async def change(plan_id: PlanPath, by: Principal) -> Plan:
+            return await fleet.roll_out.change(plan_id, status, since=since, note=f"{word} by {by.name}")
 
         change.__doc__ = text
-        routes.post(f"{ONE}/{word}", Scope.NODES, summary, PLAN, fails=fails)(change)
+        one.post(f"/{word}", Scope.NODES, summary, PLAN, fails=fails)(change)
 
     running, halted, waiting = PlanStatus.RUNNING, PlanStatus.HALTED, PlanStatus.WAITING
     add_change("halt", "Halt a plan", "Nothing more is sent, within a second.", halted, (running,))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
 from pydantic import Field, SecretStr, StringConstraints
 from starlette.responses import Response
 
@@ -15,9 +15,8 @@ from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.domain.identity.accounts import MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS, User
 from agent_fabric.domain.identity.principals import SCOPE_PATTERN, TOOLS_PREFIX, Principal, Role, Scope, scope_from
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import RequestBody
+from agent_fabric.interfaces.http.bodies import LenientBody
 from agent_fabric.interfaces.http.gate import END, RENEW
-from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Open, OptionalBody, Routes
 from agent_fabric.wire import identity as wire
 
@@ -32,27 +31,21 @@ Secret = Annotated[SecretStr, Field(max_length=MAX_PASSWORD_CHARS)]
 FreshSecret = Annotated[SecretStr, Field(min_length=MIN_PASSWORD_CHARS, max_length=MAX_PASSWORD_CHARS)]
 
 
-class _Taken(RequestBody, strict=False):
-    """A body whose roles and scopes are written as text."""
-
-
-class LoginRequest(
-    _Taken, json_schema_extra={"examples": [{"username": "ada", "password": "correct horse battery staple"}]}
-):
+class LoginRequest(LenientBody, example={"username": "ada", "password": "correct horse battery staple"}):
     """A user's name and password."""
 
     username: Annotated[str, StringConstraints(max_length=255)]
     password: Secret
 
 
-class RenewalRequest(_Taken, json_schema_extra={"examples": [{"refresh_token": "eyJhbGciOi…"}]}):
+class RenewalRequest(LenientBody, example={"refresh_token": "eyJhbGciOi…"}):
     """What a login gave to renew it with."""
 
     refresh_token: Annotated[SecretStr, Field(min_length=1, max_length=MAX_REFRESH_TOKEN_CHARS)]
 
 
 class NewUser(
-    _Taken,
+    LenientBody,
     json_schema_extra={
         "examples": [{"name": "ada", "password": "correct horse battery staple", "role": "member"}],
         "not": {
@@ -71,7 +64,7 @@ class NewUser(
     """Scopes beyond the role; `tools:NAME` and the like narrow which tools runs may use."""
 
 
-class UserUpdate(_Taken, json_schema_extra={"examples": [{"role": "operator"}]}):
+class UserUpdate(LenientBody, example={"role": "operator"}):
     """What becomes different; what is left out stays as it is."""
 
     role: Role | None = None
@@ -80,17 +73,14 @@ class UserUpdate(_Taken, json_schema_extra={"examples": [{"role": "operator"}]})
     disabled: bool | None = None
 
 
-class NewPassword(_Taken, json_schema_extra={"examples": [{"password": "correct horse battery staple"}]}):
+class NewPassword(LenientBody, example={"password": "correct horse battery staple"}):
     """A new password for a user."""
 
     password: FreshSecret
 
 
 class OwnPassword(
-    _Taken,
-    json_schema_extra={
-        "examples": [{"old_password": "the one until now", "new_password": "correct horse battery staple"}]
-    },
+    LenientBody, example={"old_password": "the one until now", "new_password": "correct horse battery staple"}
 ):
     """A new password for oneself."""
 
@@ -98,7 +88,7 @@ class OwnPassword(
     new_password: FreshSecret
 
 
-class TokenRequest(_Taken, json_schema_extra={"examples": [{"scopes": ["runs:read"], "lifetime_s": 43_200}]}):
+class TokenRequest(LenientBody, example={"scopes": ["runs:read"], "lifetime_s": 43_200}):
     """A token for a script of a user."""
 
     scopes: list[ScopeName] | None = None
@@ -107,9 +97,7 @@ class TokenRequest(_Taken, json_schema_extra={"examples": [{"scopes": ["runs:rea
     """How long it counts; by default `identity.token_lifetime_s`."""
 
 
-class NewKeyRequest(
-    _Taken, json_schema_extra={"examples": [{"name": "ci", "scopes": ["runs"], "expires_in_s": LASTS_S}]}
-):
+class NewKeyRequest(LenientBody, example={"name": "ci", "scopes": ["runs"], "expires_in_s": LASTS_S}):
     """A key for a program."""
 
     name: KeyName
@@ -154,22 +142,22 @@ def _add_login(routes: Routes, identity: Identity) -> None:
         _log.info("%s has logged out", await identity.renew.end(wish.refresh_token.get_secret_value()))
 
     @routes.get("/api/v1/me", Scope.RUNS_READ, "Show who is asking", wire.PRINCIPAL, fails=[401])
-    async def me(request: Request) -> Principal:
+    async def me(by: Principal) -> Principal:
         """Return who the credential belongs to, and its scopes."""
-        return who_asks(request)
+        return by
 
     @routes.put("/api/v1/me/password", Scope.RUNS_READ, "Choose a new password", status=204, fails=[401, 429, 503])
-    async def change_password(wish: OwnPassword, request: Request) -> None:
+    async def change_password(wish: OwnPassword, by: Principal) -> None:
         """For people who have logged in. All of their tokens count no more: they log in again."""
         user = await identity.users.change_own_password(
-            who_asks(request), old=wish.old_password.get_secret_value(), new=wish.new_password.get_secret_value()
+            by, old=wish.old_password.get_secret_value(), new=wish.new_password.get_secret_value()
         )
         _log.info("%s has chosen a new password", user.name)
 
     @routes.post("/api/v1/me/logout", Scope.RUNS_READ, "Log out everywhere", status=204, fails=[401, 503])
-    async def log_out(request: Request) -> None:
+    async def log_out(by: Principal) -> None:
         """For people who have logged in. All of their tokens count no more, wherever they are."""
-        await identity.users.log_out(who_asks(request))
+        await identity.users.log_out(by)
 
 
 ONE_USER = "/api/v1/users/{name}"
@@ -178,7 +166,7 @@ UserPath = Annotated[str, Path(description="The name of a user.")]
 
 def add_users(routes: Routes, identity: Identity) -> None:
     """Add the routes. What they change counts at once."""
-    users = identity.users
+    users, one = identity.users, routes.below(ONE_USER)
 
     @routes.get("/api/v1/users", Scope.ADMIN, "List users", wire.USERS, fails=[401])
     async def list_users() -> Iterable[User]:
@@ -186,59 +174,47 @@ def add_users(routes: Routes, identity: Identity) -> None:
         return await users.list()
 
     @routes.post("/api/v1/users", Scope.ADMIN, "Add a user", wire.USER, status=201, fails=[401, 409, 429, 503, 507])
-    async def add(wish: NewUser, request: Request) -> Response:
+    async def add(wish: NewUser, who: Principal) -> Response:
         """No caller can grant a scope that they lack."""
-        who = who_asks(request)
         password = None if wish.password is None else wish.password.get_secret_value()
         user = await users.add(wish.name, password=password, role=wish.role, extra=map(scope_from, wish.scopes), by=who)
         _log.info("%s has added the user %s as %s", who.name, user.name, user.role.value)
         return json_answer(wire.USER.dump(user), status=201)
 
-    @routes.get(ONE_USER, Scope.ADMIN, "Show a user", wire.USER, fails=[401, 404])
+    @one.get("", Scope.ADMIN, "Show a user", wire.USER, fails=[401, 404])
     async def show(name: UserPath) -> User:
         """Return the scopes of a user."""
         return await users.get(name)
 
-    @routes.patch(ONE_USER, Scope.ADMIN, "Change a user", wire.USER, fails=[401, 404, 409, 503, 507])
-    async def change(wish: UserUpdate, name: UserPath, request: Request) -> User:
+    @one.patch("", Scope.ADMIN, "Change a user", wire.USER, fails=[401, 404, 409, 503, 507])
+    async def change(wish: UserUpdate, name: UserPath, who: Principal) -> User:
         """All of their tokens count no more. The last admin stays one; only the machine itself can change that."""
-        who = who_asks(request)
         extra = None if wish.scopes is None else map(scope_from, wish.scopes)
         user = await users.change(name, role=wish.role, extra=extra, disabled=wish.disabled, by=who)
         _log.info("%s has changed the user %s", who.name, user.name)
         return user
 
-    @routes.delete(ONE_USER, Scope.ADMIN, "Remove a user", wire.REMOVED_USER, fails=[401, 404, 409, 503, 507])
-    async def remove(name: UserPath, request: Request) -> wire.RemovedUser:
+    @one.delete("", Scope.ADMIN, "Remove a user", wire.REMOVED_USER, fails=[401, 404, 409, 503, 507])
+    async def remove(name: UserPath, who: Principal) -> wire.RemovedUser:
         """All of their tokens count no more; keys that they have made stay, and are listed in the answer.
 
         The last admin cannot be removed so.
         """
-        who = who_asks(request)
         await users.remove(name, by=who)
         _log.info("%s has removed the user %s", who.name, name)
         return wire.RemovedUser(name, [wire.KeyState(key, "live") for key in await identity.keys.made_by(name)])
 
-    @routes.post(
-        f"{ONE_USER}/password", Scope.ADMIN, "Give a user a new password", status=204, fails=[401, 404, 429, 503, 507]
-    )
-    async def set_password(wish: NewPassword, name: UserPath, request: Request) -> None:
+    @one.post("/password", Scope.ADMIN, "Give a user a new password", status=204, fails=[401, 404, 429, 503, 507])
+    async def set_password(wish: NewPassword, name: UserPath, who: Principal) -> None:
         """All of their tokens count no more."""
-        who = who_asks(request)
         await users.set_password(name, wish.password.get_secret_value(), by=who)
         _log.info("%s has given the user %s a new password", who.name, name)
 
-    @routes.post(
-        f"{ONE_USER}/tokens",
-        Scope.ADMIN,
-        "Issue a token for a user's script",
-        wire.TOKEN,
-        status=201,
-        fails=[401, 404, 503, 507],
+    @one.post(
+        "/tokens", Scope.ADMIN, "Issue a token for a user's script", wire.TOKEN, status=201, fails=[401, 404, 503, 507]
     )
-    async def issue(wish: OptionalBody[TokenRequest], name: UserPath, request: Request) -> Response:
+    async def issue(wish: OptionalBody[TokenRequest], name: UserPath, who: Principal) -> Response:
         """It allows all that they may, or less. It is shown this once, and counts until they are changed."""
-        who = who_asks(request)
         scopes = None if wish.scopes is None else map(scope_from, wish.scopes)
         issued = await identity.issue(name, by=who, scopes=scopes, lifetime_s=wish.lifetime_s)
         _log.info("%s has issued a token for the user %s", who.name, issued.name)
@@ -260,9 +236,8 @@ def add_keys(routes: Routes, identity: Identity) -> None:
     @routes.post(
         "/api/v1/keys", Scope.ADMIN, "Make an API key", wire.CREATED_KEY, status=201, fails=[401, 409, 503, 507]
     )
-    async def create(wish: NewKeyRequest, request: Request) -> Response:
+    async def create(wish: NewKeyRequest, who: Principal) -> Response:
         """Answer with the key, this once. No caller can grant a scope that they lack."""
-        who = who_asks(request)
         lasts_s = None if wish.expires_in_s == "never" else wish.expires_in_s
         made = await keys.create(wish.name, scopes=map(scope_from, wish.scopes), lasts_s=lasts_s, by=who)
         _log.info("%s has made the key %s (%s)", who.name, made.key.name, made.key.id)
@@ -270,10 +245,9 @@ def add_keys(routes: Routes, identity: Identity) -> None:
 
     @routes.delete("/api/v1/keys/{key_id}", Scope.ADMIN, "Revoke an API key", wire.KEY, fails=[401, 404, 503, 507])
     async def revoke(
-        key_id: Annotated[str, Path(description="The id of a key, or the name of a live one.")], request: Request
+        key_id: Annotated[str, Path(description="The id of a key, or the name of a live one.")], who: Principal
     ) -> wire.KeyState:
         """It opens nothing from now on, and stays in the list of all keys."""
-        who = who_asks(request)
         key = await keys.revoke(key_id, by=who)
         _log.info("%s has revoked the key %s (%s)", who.name, key.name, key.id)
         return wire.KeyState.of(key, now=time.time())

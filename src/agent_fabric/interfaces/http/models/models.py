@@ -10,11 +10,11 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from agent_fabric.application.ports.models import ManagedStatus, PulledModel
-from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.config.schema.models import CacheType
+from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.models import CacheType, ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ServerBusy
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.infrastructure.models.managed import ManagedBackend
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody, describe_problems
 from agent_fabric.interfaces.http.errors import refusal
@@ -31,8 +31,8 @@ FRESH_S = 1.0
 class _Look:
     """Looks around, once for all who ask at the same time."""
 
-    def __init__(self, fabric: ServerFabric) -> None:
-        self._fabric = fabric
+    def __init__(self, config: FabricConfig, local: LocalFabric) -> None:
+        self._config, self._local = config, local
         self._lock = asyncio.Lock()
         self._answer = b""
         self._at = float("-inf")
@@ -42,25 +42,25 @@ class _Look:
             if time.monotonic() - self._at > FRESH_S:
                 from agent_fabric.bootstrap.models import listing  # noqa: PLC0415 - few servers are ever asked
 
-                found = await listing(self._fabric.config, self._fabric.models.stack)()
+                found = await listing(self._config, self._local.models.stack)()
                 self._answer, self._at = dump_json(MODELS.dump(found)), time.monotonic()
             return self._answer
 
 
-def add_models(routes: Routes, fabric: ServerFabric) -> None:
+def add_models(routes: Routes, config: FabricConfig, local: LocalFabric) -> None:
     """Add the routes."""
-    look = _Look(fabric)
+    look = _Look(config, local)
 
     @routes.get("/models", Scope.RUNS_READ, "List the model of each key, and what else is at hand", MODELS)
     async def models() -> Response:
         """The same as `fabric models list --json`. Starts and downloads nothing, and asks no other machine."""
         return json_bytes(await look())
 
-    _add_probe(routes, fabric)
-    _add_pull(routes, fabric)
+    _add_probe(routes, config, local)
+    _add_pull(routes, config, local)
 
 
-def _add_pull(routes: Routes, fabric: ServerFabric) -> None:
+def _add_pull(routes: Routes, config: FabricConfig, local: LocalFabric) -> None:
     pulling = asyncio.Lock()
 
     @routes.post("/models/pull", Scope.ADMIN, "Download a model", PULLED_MODEL, fails=[404, 501, 502, 503, 504, 507])
@@ -72,13 +72,13 @@ def _add_pull(routes: Routes, fabric: ServerFabric) -> None:
             from agent_fabric.bootstrap.models import ModelsHere  # noqa: PLC0415 - few servers are ever asked
 
             try:
-                pulled = await ModelsHere(fabric.config, fabric.models.stack).pull(wish.name, lambda _: None)
+                pulled = await ModelsHere(config, local.models.stack).pull(wish.name, lambda _: None)
             except ConfigError as problem:
                 return refusal(404, problem.message, hint=problem.hint)
         return pulled
 
 
-def _add_probe(routes: Routes, fabric: ServerFabric) -> None:
+def _add_probe(routes: Routes, config: FabricConfig, local: LocalFabric) -> None:
     asking = asyncio.Lock()
 
     @routes.post(
@@ -91,15 +91,12 @@ def _add_probe(routes: Routes, fabric: ServerFabric) -> None:
         async with asking:
             from agent_fabric.bootstrap.models import ModelsHere  # noqa: PLC0415 - few servers are ever asked
 
-            key = fabric.config.default_model_key if wish.key is None else wish.key
-            probed = await ModelsHere(fabric.config, fabric.models.stack).probe_model(key, lambda _: None)
+            key = config.default_model_key if wish.key is None else wish.key
+            probed = await ModelsHere(config, local.models.stack).probe_model(key, lambda _: None)
         return json_answer({**PROBED_MODEL.dump(probed), "key": key})
 
 
-class ModelServerChange(
-    RequestBody,
-    json_schema_extra={"examples": [{"model": "/models/qwen2.5-7b-instruct-q4_k_m.gguf", "parallel": 2}]},
-):
+class ModelServerChange(RequestBody, example={"model": "/models/qwen2.5-7b-instruct-q4_k_m.gguf", "parallel": 2}):
     """What to change about our llama-server; what is not named stays as it is."""
 
     model: Annotated[str, StringConstraints(min_length=1, max_length=4_096)] | SkipJsonSchema[None] = None
@@ -171,18 +168,15 @@ MODEL_SERVER = Shape(
 PATH = "/models/server"
 
 
-def add_model_server(routes: Routes, fabric: ServerFabric) -> None:
+def add_model_server(routes: Routes, config: FabricConfig, local: LocalFabric) -> None:
     """Add the routes. Which program is started, only the configuration file says."""
-    refusals = [404, 413, 415, 502, 503]
-
-    def owned_server() -> ManagedBackend | None:
-        return None if fabric.config.managed_llama is None else fabric.models.stack.managed
+    refusals, is_owned = [404, 413, 415, 502, 503], config.managed_llama is not None
 
     @routes.get(PATH, Scope.RUNS_READ, "Show our llama-server", MODEL_SERVER, fails=[404])
     async def show() -> Response:
         """Answer at once, also during a switch: its model, its options, and how busy it is."""
-        managed = owned_server()
-        return _none() if managed is None else _answer(managed)
+        managed = local.models.stack.managed if is_owned else None
+        return _none() if managed is None else _answer(managed.status(), managed.llama.config)
 
     @routes.put(PATH, Scope.ADMIN, "Switch the model or the options of our llama-server", MODEL_SERVER, fails=refusals)
     async def switch(change: ModelServerChange) -> Response:
@@ -191,23 +185,23 @@ def add_model_server(routes: Routes, fabric: ServerFabric) -> None:
         New requests wait meanwhile, and none is lost. What the body does not name stays as it is. When the new model
         does not start, the old one is started again, and the problem says why. The configuration file stays as it is.
         """
-        managed = owned_server()
+        managed = local.models.stack.managed if is_owned else None
         if managed is None:
             return _none()
         try:
             await managed.switch(change.model_dump(exclude_unset=True))
         except ValidationError as problem:
             raise describe_problems(problem) from None
-        return _answer(managed)
+        return _answer(managed.status(), managed.llama.config)
 
     @routes.post(f"{PATH}/restart", Scope.ADMIN, "Restart the managed llama-server", MODEL_SERVER, fails=refusals)
     async def restart() -> Response:
         """Wait for the answers that are being written, and start llama-server as it was; also when it does not run."""
-        managed = owned_server()
+        managed = local.models.stack.managed if is_owned else None
         if managed is None:
             return _none()
         await managed.restart()
-        return _answer(managed)
+        return _answer(managed.status(), managed.llama.config)
 
 
 def _none() -> Response:
@@ -218,6 +212,6 @@ def _none() -> Response:
     )
 
 
-def _answer(managed: ManagedBackend) -> Response:
-    options = managed.llama.config.model_dump(mode="json", include=set(ModelServerOptions._fields))
-    return json_answer({**MODEL_SERVER.dump(managed.status()), "options": options})
+def _answer(status: ManagedStatus, config: ManagedLlamaConfig) -> Response:
+    options = config.model_dump(mode="json", include=set(ModelServerOptions._fields))
+    return json_answer({**MODEL_SERVER.dump(status), "options": options})

@@ -5,26 +5,24 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from fastapi import Request
 from pydantic import Field
 from starlette.responses import Response
 
 from agent_fabric import __version__
-from agent_fabric.application.observability.change_settings import ShownSetting
-from agent_fabric.application.observability.check_health import HealthFinding, Level, can_run
+from agent_fabric.application.observability.change_settings import ShownSetting, StoredSettings
+from agent_fabric.application.observability.check_health import can_run
 from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.bootstrap.records import configured_address, service_findings
 from agent_fabric.bootstrap.runs import policy_of
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import Operations, ServedRuns, ServerFabric
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
-from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.infrastructure.observability.metrics import CONTENT_TYPE
+from agent_fabric.domain.identity.principals import Principal, Scope
+from agent_fabric.domain.observability.findings import HealthFinding, Level
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.errors import RETRY_AFTER_S
-from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.openapi import gives
-from agent_fabric.interfaces.http.routing import Open, OptionalBody, Routes
+from agent_fabric.interfaces.http.routing import Answerer, Open, OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.schemas import BackupRequest
 from agent_fabric.wire.operations import (
@@ -41,10 +39,10 @@ from agent_fabric.wire.operations import (
 from agent_fabric.wire.shape import Listing, Shape
 
 
-def add_health(routes: Routes, fabric: ServerFabric) -> None:
+def add_health(routes: Routes, runs: ServedRuns) -> None:
     """Add the route that must always answer at once."""
-    dispatch = fabric.dispatch
-    facts = f'"version":"{__version__}","sandbox":"{fabric.sandbox_level}","policy_profile":"{fabric.policy_profile}"'
+    dispatch, execute, require_store = runs.dispatch, runs.execute_task, runs.start.require_store
+    facts = f'"version":"{__version__}","sandbox":"{execute.sandbox_level}","policy_profile":"{execute.policy_profile}"'
     head = f',{facts},"runs":{{"running":'
 
     failing = gives(HEALTH, status=503, text="The store was deleted: restart the server.")
@@ -54,7 +52,7 @@ def add_health(routes: Routes, fabric: ServerFabric) -> None:
         """`ok` is false when runs could not be kept: the store was deleted or replaced."""
         ok, status = "true", 200
         try:
-            fabric.require_store()
+            require_store()
         except StoreUnavailable:
             ok, status = "false", 503
         text = f'{{"ok":{ok}{head}{dispatch.running},"queued":{dispatch.queued}}}}}'
@@ -64,15 +62,9 @@ def add_health(routes: Routes, fabric: ServerFabric) -> None:
 _METRICS = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Metrics"}
 
 
-def add_operations(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
+def add_operations(routes: Routes, operations: Operations, live: LiveRuns) -> None:
     """Add the routes."""
-    _add_ready(routes, fabric)
-    _add_metrics(routes, fabric, live)
-    _add_alerts(routes, fabric)
-    _add_store(routes, fabric)
 
-
-def _add_ready(routes: Routes, fabric: ServerFabric) -> None:
     @routes.with_tag("health").get(
         "/ready",
         Open.PUBLIC,
@@ -86,24 +78,20 @@ def _add_ready(routes: Routes, fabric: ServerFabric) -> None:
 
         This route is public, so it gives no details: see the metrics and the alerts.
         """
-        failing = sorted(await fabric.operations.check_readiness())
+        failing = sorted(await operations.check_readiness())
         told = {"ready": not failing, "failing": failing}
         return json_answer(told, 503, {"retry-after": str(RETRY_AFTER_S)}) if failing else json_answer(told)
 
-
-def _add_metrics(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
     @routes.get("/metrics", Scope.RUNS_READ, "Metrics for Prometheus", also={200: _METRICS})
     async def metrics() -> Response:
         """Return what this server has counted since it started, and how things stand now."""
         streams = sum(feed.readers for feed in live.feeds())
-        return Response(await fabric.operations.metrics_text(streams), media_type=CONTENT_TYPE)
+        return Response(await operations.metrics_text(streams), media_type=operations.metrics_type)
 
-
-def _add_alerts(routes: Routes, fabric: ServerFabric) -> None:
     @routes.get("/api/v1/alerts", Scope.ADMIN, "Show alerts", ALERTS)
     async def alerts() -> Iterable[AlertStatus]:
         """List all rules, and how each stands; those that fire come first."""
-        standing = sorted(fabric.operations.watchers.alerts.standing(), key=lambda each: each[1].stage != "firing")
+        standing = sorted(operations.watchers.alerts.standing(), key=lambda each: each[1].stage != "firing")
         return (
             AlertStatus(
                 rule.name,
@@ -117,20 +105,18 @@ def _add_alerts(routes: Routes, fabric: ServerFabric) -> None:
             for rule, alert, since in standing
         )
 
-
-def _add_store(routes: Routes, fabric: ServerFabric) -> None:
     @routes.get("/api/v1/db", Scope.ADMIN, "Show how the store stands", STORE, fails=[503])
     async def status(check: bool = False) -> StoreStatus:
         """Return its size and what is in it; with `check`, read the whole file and look for damage."""
-        return await fabric.operations.status(check=check)
+        return await operations.status(check=check)
 
     @routes.post("/api/v1/db/backup", Scope.ADMIN, "Make a backup", BACKUP, status=201, fails=[503, 507])
-    async def back_up(asked: OptionalBody[BackupRequest], request: Request) -> BackupMade:
+    async def back_up(asked: OptionalBody[BackupRequest], by: Principal) -> BackupMade:
         """Write a backup into `.fabric/backups` at the server, while runs continue, and return its path.
 
         Keys and the local token are never in it.
         """
-        made = await fabric.operations.back_up(by=who_asks(request), workspaces=asked.workspaces)
+        made = await operations.back_up(by=by, workspaces=asked.workspaces)
         seconds = round(made.seconds, 3)
         return BackupMade(str(made.path), made.size_bytes, made.files, made.workspaces, len(made.changed), seconds)
 
@@ -145,19 +131,18 @@ def add_doctor(routes: Routes, fabric: ServerFabric) -> None:
         from agent_fabric.bootstrap.records import store_findings  # noqa: PLC0415 - few servers are ever asked
         from agent_fabric.interfaces.views import examination as look  # noqa: PLC0415 - as above
 
-        root, config = fabric.records.layout.root, fabric.config
+        root, config, stack = fabric.records.layout.root, fabric.config, fabric.local.models.stack
         findings = [
             await asyncio.to_thread(look.python_finding),
             HealthFinding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
             *look.policy_findings(policy_of(fabric.records, config)),
             *await asyncio.to_thread(store_findings, root, configured_address(config.store, os.environ)),
             await asyncio.to_thread(look.encryption_finding, root, config),
-            *await fabric.find_missing_prerequisites(),
-            *await fabric.find_answering_keys(),
+            *await fabric.operations.find_unmet(),
             *await service_findings(config, root),
         ]
         try:
-            findings += await look.model_findings(root, config, listing(config, fabric.models.stack))
+            findings += await look.model_findings(root, config, listing(config, stack))
         except ConfigError as problem:
             findings.append(HealthFinding(about="models", level=Level.FAIL, text=problem.message, fix=problem.hint))
         return Diagnosis(can_run(findings), findings)
@@ -168,15 +153,14 @@ SETTINGS = Listing(
 )
 
 
-class SettingsChange(RequestBody, json_schema_extra={"examples": [{"values": {"chat.max_turns": 20}}]}):
+class SettingsChange(RequestBody, example={"values": {"chat.max_turns": 20}}):
     """New values by the dotted name of their settings; null takes a change back."""
 
     values: dict[str, Any] = Field(default={}, max_length=50)
 
 
-def add_settings(routes: Routes, fabric: ServerFabric) -> None:
+def add_settings(routes: Routes, stored: StoredSettings) -> None:
     """Add the routes."""
-    stored = fabric.stored_settings
 
     @routes.get("/api/v1/settings", Scope.ADMIN, "List settings that may be changed", SETTINGS)
     async def list_settings() -> Iterable[ShownSetting]:
@@ -184,6 +168,6 @@ def add_settings(routes: Routes, fabric: ServerFabric) -> None:
         return await stored.show()
 
     @routes.patch("/api/v1/settings", Scope.ADMIN, "Change settings", SETTINGS)
-    async def change(wish: SettingsChange, request: Request) -> Iterable[ShownSetting]:
+    async def change(wish: SettingsChange, by: Answerer) -> Iterable[ShownSetting]:
         """They are kept in the fabric folder, over its files and below the environment, and count after a restart."""
-        return await stored.change(wish.values, by=await who_answers(request))
+        return await stored.change(wish.values, by=by)

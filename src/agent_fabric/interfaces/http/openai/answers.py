@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from agent_fabric.application.ports.approvals import ApprovalCard
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.approvals.answers import Question, short_hash
 from agent_fabric.domain.approvals.call_text import call_text, size_words
 from agent_fabric.domain.evidence.proofs import UNPROVEN
@@ -54,15 +54,15 @@ def marked_answer(payload: Mapping[str, Any], effects: Effects = NO_EFFECTS) -> 
     return f"{text}\n\nunproven: {unproven}" if unproven and isinstance(payload.get("summary"), str) else text
 
 
-async def describe_result(fabric: ServerFabric, result: RunResult) -> Told:
+async def describe_result(runs: ServedRuns, result: RunResult) -> Told:
     """Return what a run that completed gave, or what one that has not ended waits for."""
     if result.status is RunStatus.COMPLETED:
         return Told(result, mark_answer(marked_answer(result.payload, result.effects), result.effects, result.outcome))
     if result.status is not RunStatus.WAITING:
         going_on = result.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
         return Told(result, f"This run has not ended. See it: {_where(result.run_id)}" if going_on else "")
-    waits, approvals = await _waits(fabric, result)
-    cards = [await fabric.records.approvals.find(each) for each in approvals]
+    waits, approvals = await _waits(runs, result)
+    cards = [await runs.approvals.find(each) for each in approvals]
     return Told(result, waiting_text(result.run_id, cards, waits), tuple(approvals))
 
 
@@ -101,11 +101,11 @@ def is_told_whole(card: ApprovalCard) -> bool:
     return _shorten(about) == about and (len(card.args) == 1 or about == _compact(dict(card.args)))
 
 
-async def _waits(fabric: ServerFabric, result: RunResult) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
-    state = await state_of(fabric, result.run_id)
+async def _waits(runs: ServedRuns, result: RunResult) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
+    state = await state_of(runs, result.run_id)
     if state.workflow is None:
         return (), result.waiting_for
-    shown = await workflow_object(partial(state_of, fabric), state, fabric.run_dir(result.run_id), status=result.status)
+    shown = await workflow_object(partial(state_of, runs), state, runs.run_dir(result.run_id), status=result.status)
     return shown["_meta"]["waiting_for"], shown["_meta"]["approvals"]
 
 

@@ -44,7 +44,7 @@ def openai_error(problem: Mapping[str, Any], headers: Mapping[str, str] | None =
 def error_object(problem: Mapping[str, Any]) -> dict[str, Any]:
     """Return what stands under `error`."""
     status, code = problem["status"], problem["code"]
-    message, hint, param = _sentences(problem["detail"], problem["hint"]), problem["hint"], None
+    message, hint, param = sentences(problem["detail"], problem["hint"]), problem["hint"], None
     if code == "request_invalid" and problem.get("errors"):
         wrong = [(each["field"].removeprefix("body").strip("."), each) for each in problem["errors"]]
         hint, param = "", wrong[0][0] or None  # each field says what is wrong with it
@@ -59,7 +59,7 @@ def error_object(problem: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sentences(detail: str, hint: str) -> str:
+def sentences(detail: str, hint: str) -> str:
     """Put both into one text: most chat programs show nothing else."""
     if not hint:
         return detail

@@ -11,7 +11,7 @@ from fastapi import Request
 
 from agent_fabric.application.agents.run_agent import worth_another_attempt
 from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.chat.conversation import NOTE, USER, Asked, Turn
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity.ownership import Visibility
@@ -53,7 +53,7 @@ class KnownAnswers:
 async def with_quotes(
     task: Task,
     asked: Asked,
-    fabric: ServerFabric,
+    runs: ServedRuns,
     *,
     before: RunId | None = None,
     said: Collection[Turn] = (),
@@ -64,23 +64,23 @@ async def with_quotes(
     quoted = [turn for turn in asked.background if turn.role not in (USER, NOTE)]
     if task.workflow is not None or not (quoted or before):  # a workflow gets the newest text only
         return task
-    runs: dict[RunId | None, None] = {} if before is None else {before: None}
+    sources: dict[RunId | None, None] = {} if before is None else {before: None}
     for turn in quoted:
         if turn not in said:
-            runs[answers.run_of(whose, turn.text) if answers is not None else None] = None
+            sources[answers.run_of(whose, turn.text) if answers is not None else None] = None
     own_words = (asked.text, *(turn.text for turn in asked.background if turn.role in (USER, NOTE)))
-    return replace(task, quotes=await _labels_of(fabric, list(runs), "\n".join(own_words)))
+    return replace(task, quotes=await _labels_of(runs, list(sources), "\n".join(own_words)))
 
 
-async def _labels_of(fabric: ServerFabric, runs: Sequence[RunId | None], own_words: str) -> Quoted:
+async def _labels_of(runs: ServedRuns, sources: Sequence[RunId | None], own_words: str) -> Quoted:
     untrusted: dict[str, None] = {}
     private: dict[str, None] = {}
     addresses: dict[str, None] = {}
-    known = [run_id for run_id in runs if run_id is not None]
-    complete = len(known) == len(runs) and len(known) <= MAX_RUNS
+    known = [run_id for run_id in sources if run_id is not None]
+    complete = len(known) == len(sources) and len(known) <= MAX_RUNS
     for run_id in known[-MAX_RUNS:]:
         try:
-            state = await state_of(fabric, run_id)
+            state = await state_of(runs, run_id)
         except RunNotFound:  # it has been deleted
             complete = False
             continue
@@ -107,7 +107,7 @@ REMEMBERED = 1_000
 class Job:
     """What a client waits for. The run continues when the client leaves, but is then not tried again."""
 
-    fabric: ServerFabric
+    runs: ServedRuns
     request: Request
     model: str
     """As the client called it."""
@@ -153,7 +153,7 @@ class Job:
         if self.attempt >= retries or not worth_another_attempt(result):
             return False
         self.attempt += 1
-        self.started = await start_for(self.fabric, self.request, self.task, attempt=self.attempt)
+        self.started = await start_for(self.runs.start, self.request, self.task, attempt=self.attempt)
         self.on_begun(self.run_id)
         return True
 
@@ -162,7 +162,7 @@ class Job:
 
     async def describe(self, result: RunResult) -> Told:
         """Return what came of it as an answer, and remember whose answer that is."""
-        answer = await describe_result(self.fabric, result)
+        answer = await describe_result(self.runs, result)
         self.on_told(answer)
         return answer
 
@@ -183,8 +183,8 @@ class Jobs:
     With `Idempotency-Key`, it does so even after a restart.
     """
 
-    def __init__(self, fabric: ServerFabric) -> None:
-        self._fabric = fabric
+    def __init__(self, runs: ServedRuns) -> None:
+        self._runs = runs
         self._newest: OrderedDict[bytes, RunId] = OrderedDict()
         self.answers = KnownAnswers()
 
@@ -202,11 +202,11 @@ class Jobs:
         whose = f"{caller}\n{request.url.path}\n".encode()
         key = hashlib.sha256(whose + await request.body()).digest()
         if request.headers.get(SENT_AGAIN, "0") != "0" and key in self._newest:
-            found = await self._fabric.start_run.find(self._newest[key])
+            found = await self._runs.start.find(self._newest[key])
             if found is not None:
-                return Job(self._fabric, request, model, task, found, is_followed=True, on_told=remember)
-        started = await start_for(self._fabric, request, task)
-        job = Job(self._fabric, request, model, task, started, on_begun=partial(self._remember, key), on_told=remember)
+                return Job(self._runs, request, model, task, found, is_followed=True, on_told=remember)
+        started = await start_for(self._runs.start, request, task)
+        job = Job(self._runs, request, model, task, started, on_begun=partial(self._remember, key), on_told=remember)
         self._remember(key, job.run_id)
         return job
 

@@ -1,17 +1,17 @@
 """Who does tasks, as models: `pack/NAME` or just NAME, `agent/NAME`, `workflow/NAME`, and `fabric`, which chooses."""
 
-import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.packs.recruit import parse_pack_names
-from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.bootstrap.workflows import Workflows, open_workflows
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.workflows import ServedAgents, ServedWorkflows, Workflows
+from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.chat.conversation import Asked, transcript
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import did_you_mean
@@ -19,7 +19,6 @@ from agent_fabric.domain.errors import DefinitionNotFound, FabricError, InvalidI
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.runs.task import Task
 from agent_fabric.domain.tools.json_schema import too_deep
-from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.http.locks import must_be_allowed
 
 _TEXT_TYPES = ("string", "any")
@@ -64,7 +63,6 @@ def _object_in(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-T = TypeVar("T")
 CHOOSES = "fabric"
 PACK, AGENT, WORKFLOW = "pack/", "agent/", "workflow/"
 OWNER = "agent-fabric"
@@ -84,21 +82,19 @@ class Offered(NamedTuple):
 
 
 class Models:
-    """All who do tasks. Files are looked at with every question, so that a change counts at once."""
+    """All who do tasks."""
 
-    def __init__(self, fabric: ServerFabric) -> None:
-        self._fabric = fabric
-        self._workflows = open_workflows(fabric.records.layout.root, fabric.config)
-        self._lock = asyncio.Lock()  # workflows remember what they have read, and are asked by one at a time
+    def __init__(self, config: FabricConfig, agents: ServedAgents, workflows: ServedWorkflows) -> None:
+        self._config, self._agents, self._workflows = config, agents, workflows
         self._since = int(time.time())
 
     async def all(self) -> list[Offered]:
         """Return all models that can be used; files that are wrong are left out."""
-        agents = await on_own_thread(self._fabric.agents.all)
-        workflows = await self._ask(lambda workflows: workflows.files.list())
+        agents = await self._agents.list()
+        workflows = await self._workflows.ask(lambda workflows: workflows.files.list())
         return [
             Offered(CHOOSES, "Chooses the specialist, or several, that a task needs."),
-            *(Offered(f"{PACK}{name}", each.description) for name, each in self._fabric.config.specialists.items()),
+            *(Offered(f"{PACK}{name}", each.description) for name, each in self._config.specialists.items()),
             *(Offered(f"{AGENT}{each.name}", each.definition.description) for each in agents if each.definition),
             *(
                 Offered(f"{WORKFLOW}{each.name}", each.definition.description)
@@ -147,19 +143,12 @@ class Models:
             except DefinitionNotFound as problem:
                 raise ModelNotFound(problem.message, hint=problem.hint) from None
         else:
-            task = self._fabric.task(
-                asked.prompt,
-                pack=await self._packs(model),
-                model_key=None,
-                network_allowed=True,
-                max_steps=None,
-                task_force_mode=None,
-            )
+            task = task_from(self._config, asked.prompt, pack=await self._packs(model))
         return task.asked_by(principal)
 
     async def _packs(self, model: str) -> str | None:
         """Return the packs that a model's id names; None: one is to be chosen."""
-        named, known = parse_pack_names(model.removeprefix(PACK)), self._fabric.config.specialists
+        named, known = parse_pack_names(model.removeprefix(PACK)), self._config.specialists
         if named and all(name in known for name in named):
             return ",".join(named)
         if model == CHOOSES:
@@ -167,10 +156,10 @@ class Models:
         raise _unknown(model, [*known, *(each.id for each in await self.all())])
 
     async def _agent(self, name: str, asked: Asked) -> Task:
-        agent = await on_own_thread(lambda: self._fabric.agents.get(name))
+        agent = await self._agents.get(name)
         inputs = inputs_in(asked.text, agent.inputs, of=f"The agent {name!r}")
         brief = brief_for(agent, inputs, context=transcript(asked.background))
-        return task_for_agent(self._fabric.config, brief)
+        return task_for_agent(self._config, brief)
 
     async def _workflow(self, name: str, asked: Asked) -> Task:
         def task(workflows: Workflows) -> Task:
@@ -178,11 +167,7 @@ class Models:
             inputs = inputs_in(asked.text, workflow.definition.inputs, of=f"The workflow {name!r}")
             return workflows.task(workflow, inputs)
 
-        return await self._ask(task)
-
-    async def _ask(self, question: Callable[[Workflows], T]) -> T:
-        async with self._lock:
-            return await asyncio.to_thread(question, self._workflows)
+        return await self._workflows.ask(task)
 
 
 def model_of(task: Task) -> str:

@@ -11,7 +11,7 @@ from pydantic.functional_validators import AfterValidator
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.chat.conversation import ROLES, USER, Asked, Turn, turns_of
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity.principals import Principal, Scope
@@ -22,20 +22,22 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import failed_run
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, describe_result
-from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
 from agent_fabric.interfaces.http.openai.job import Job, Jobs, with_quotes, with_visibility
 from agent_fabric.interfaces.http.openai.models import Models, model_of, right_for
 from agent_fabric.interfaces.http.openai.schemas import (
     OWN_TOOLS,
+    STREAM_OR_ANSWER,
     Content,
     Metadata,
     Only,
+    Progress,
     RunNote,
     Shown,
     StreamOptions,
     Taken,
     asks_for_something,
+    openai_errors,
     text_of,
 )
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
@@ -263,12 +265,12 @@ def _usage(usage: Usage) -> dict[str, Any]:
 ResponseId = Annotated[str, Path(description="`resp_` and the id of the run.", max_length=200)]
 
 
-def add_responses(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: Models, jobs: Jobs) -> None:
+def add_responses(routes: Routes, runs: ServedRuns, live: LiveRuns, models: Models, jobs: Jobs) -> None:
     """Add the routes."""
-    _add_creating(routes, fabric, live, models, jobs)
+    _add_creating(routes, runs, live, models, jobs)
 
     @routes.get(
-        "/v1/responses/{response_id}",
+        "/{response_id}",
         Scope.RUNS_READ,
         "Show a run as a response",
         ResponseObject,
@@ -280,36 +282,35 @@ def add_responses(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: 
         stream: Annotated[bool, Query(description="Whether to follow it as Server-Sent Events.")] = False,
     ) -> Response:
         """Every run can be shown so, however it was started."""
-        run_id = await _find(fabric, response_id, who_asks(request))
+        run_id = await _find(runs, response_id, who_asks(request))
         if not stream:
-            return _answer(await _standing(fabric, run_id))
-        view = await look_at(fabric, run_id)
+            return _answer(await _standing(runs, run_id))
+        view = await look_at(runs, run_id)
         model = model_of(view.task)
-        job = Job(fabric, request, model, view.task, fabric.dispatch.find(run_id) or view.result, is_followed=True)
+        job = Job(runs, request, model, view.task, runs.dispatch.find(run_id) or view.result, is_followed=True)
         begun = ResponseState(run_id, model, RunStatus.RUNNING, created_at=view.created_at)
         return AnswerStream(job, live, ResponseVoice(begun, StreamOptions()))
 
     @routes.post(
-        "/v1/responses/{response_id}/cancel",
+        "/{response_id}/cancel",
         Scope.RUNS_READ,
         "End a run",
         ResponseObject,
         also=openai_errors(404, 409, 413, 415, 503, 507),
     )
-    async def cancel(request: Request, response_id: ResponseId) -> Response:
+    async def cancel(principal: Principal, response_id: ResponseId) -> Response:
         """End a run from anywhere. One that has ended stays as it is. Needs the same scope as beginning it."""
-        principal = who_asks(request)
-        run_id = await _find(fabric, response_id, principal)
-        view = await look_at(fabric, run_id)
+        run_id = await _find(runs, response_id, principal)
+        view = await look_at(runs, run_id)
         must_be_allowed(principal, right_for(model_of(view.task)))
         with about(run_id):
-            await fabric.cancel_run(run_id, by=principal.name, reason="")
-        return _answer(await _standing(fabric, run_id))
+            await runs.cancel_run(run_id, by=principal.name, reason="")
+        return _answer(await _standing(runs, run_id))
 
 
-def _add_creating(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: Models, jobs: Jobs) -> None:
+def _add_creating(routes: Routes, runs: ServedRuns, live: LiveRuns, models: Models, jobs: Jobs) -> None:
     @routes.post(
-        "/v1/responses",
+        "",
         Scope.RUNS_READ,
         "Do a task, as a response",
         ResponseObject,
@@ -320,12 +321,12 @@ def _add_creating(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: 
 
         A pack needs the scope `runs`, an agent or a workflow the scope `workflows`.
         """
-        before = await _before(fabric, wish.previous_response_id, who_asks(request))
-        said = [] if before is None else await _conversation(fabric, before)
+        before = await _before(runs, wish.previous_response_id, who_asks(request))
+        said = [] if before is None else await _conversation(runs, before)
         by, asked = who_asks(request), wish.request_after(said)
         task = await models.task(wish.model, asked, by)
         run_before = None if before is None else before.result.run_id
-        task = await with_quotes(task, asked, fabric, before=run_before, said=said, answers=jobs.answers, whose=by.id)
+        task = await with_quotes(task, asked, runs, before=run_before, said=said, answers=jobs.answers, whose=by.id)
         if before is not None and before.task.encrypted:  # it quotes what was said there
             task = replace(task, encrypted=True)
         job = await jobs.begin(request, wish.model, with_visibility(task, wish.visibility, before))
@@ -341,7 +342,7 @@ def _add_creating(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: 
         return _answer(begun.become(await job.describe(result)))
 
 
-async def _find(fabric: ServerFabric, response_id: str, by: Principal) -> RunId:
+async def _find(runs: ServedRuns, response_id: str, by: Principal) -> RunId:
     """Return the run of a response.
 
     Raises:
@@ -350,24 +351,24 @@ async def _find(fabric: ServerFabric, response_id: str, by: Principal) -> RunId:
     prefix, found, run_id = response_id.partition(PREFIX)
     if prefix or not found or not run_id:
         raise RunNotFound(f"There is no response {response_id!r}", hint=f"Its id is {PREFIX} and the id of a run.")
-    return await fabric.find(run_id, by=by)
+    return await runs.find(run_id, by=by)
 
 
-async def _standing(fabric: ServerFabric, run_id: RunId) -> ResponseState:
-    view = await look_at(fabric, run_id)
+async def _standing(runs: ServedRuns, run_id: RunId) -> ResponseState:
+    view = await look_at(runs, run_id)
     model = model_of(view.task)
     return ResponseState(run_id, model, view.result.status, created_at=view.created_at).become(
-        await describe_result(fabric, view.result)
+        await describe_result(runs, view.result)
     )
 
 
-async def _before(fabric: ServerFabric, response_id: str | None, by: Principal) -> RunView | None:
-    return None if response_id is None else await look_at(fabric, await _find(fabric, response_id, by))
+async def _before(runs: ServedRuns, response_id: str | None, by: Principal) -> RunView | None:
+    return None if response_id is None else await look_at(runs, await _find(runs, response_id, by))
 
 
-async def _conversation(fabric: ServerFabric, view: RunView) -> list[Turn]:
+async def _conversation(runs: ServedRuns, view: RunView) -> list[Turn]:
     """Return the conversation that led to a response, and the response."""
-    said = (await describe_result(fabric, view.result)).text or (view.result.error.message if view.result.error else "")
+    said = (await describe_result(runs, view.result)).text or (view.result.error.message if view.result.error else "")
     return [*turns_of(view.task.prompt), Turn("assistant", said)]
 
 

@@ -7,34 +7,35 @@ from typing import Annotated, Any
 from fastapi import Path, Request
 from starlette.responses import Response
 
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import failed_run
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, chat_usage
-from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
 from agent_fabric.interfaces.http.openai.job import Job, Jobs, with_quotes, with_visibility
 from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.responses import add_responses
 from agent_fabric.interfaces.http.openai.schemas import (
+    STREAM_OR_ANSWER,
     ChatCompletion,
     ChatRequest,
     OpenAIModel,
     OpenAIModels,
+    Progress,
     StreamOptions,
+    openai_errors,
 )
-from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
+from agent_fabric.interfaces.http.openai.stream import AnswerStream, data_frame, pieces
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
-from agent_fabric.wire.json_codec import dump_json
 
 DONE = b"data: [DONE]\n\n"
 
 
-def add_chat(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: Models, jobs: Jobs) -> None:
+def add_chat(routes: Routes, runs: ServedRuns, live: LiveRuns, models: Models, jobs: Jobs) -> None:
     """Add the route."""
 
     @routes.post(
@@ -51,7 +52,7 @@ def add_chat(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: Model
         """
         by = who_asks(request)
         task = await models.task(wish.model, wish.asked, by)
-        task = await with_quotes(task, wish.asked, fabric, answers=jobs.answers, whose=by.id)
+        task = await with_quotes(task, wish.asked, runs, answers=jobs.answers, whose=by.id)
         job = await jobs.begin(request, wish.model, with_visibility(task, wish.visibility))
         if wish.stream:
             return AnswerStream(job, live, ChatVoice(job, wish.options.with_progress(x_fabric_progress)))
@@ -107,32 +108,28 @@ class ChatVoice:
             yield self._chunk({"content": piece})
         yield self._chunk({}, finish_reason="stop", fabric=told.note)
         if self._options.include_usage:
-            yield _data({**self._head, "choices": [], "usage": chat_usage(told.result.usage), "fabric": told.note})
+            yield data_frame({**self._head, "choices": [], "usage": chat_usage(told.result.usage), "fabric": told.note})
         yield DONE
 
     def failure(self, problem: Mapping[str, Any]) -> Iterator[bytes]:
         note = {"run_id": problem.get("run_id"), "status": problem.get("run_status")}
-        yield _data({"error": error_object(problem), "fabric": note})
+        yield data_frame({"error": error_object(problem), "fabric": note})
         yield DONE
 
     def _chunk(self, delta: Mapping[str, Any], *, finish_reason: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
-        return _data({**self._head, "choices": [choice], **more})
-
-
-def _data(value: Mapping[str, Any]) -> bytes:
-    return b"data: %s\n\n" % dump_json(value).strip()
+        return data_frame({**self._head, "choices": [choice], **more})
 
 
 ModelId = Annotated[str, Path(description="`pack/NAME` or just NAME, `agent/NAME`, `workflow/NAME`, or `fabric`.")]
 
 
-def add_openai(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
+def add_openai(routes: Routes, runs: ServedRuns, live: LiveRuns, models: Models) -> None:
     """Add the routes."""
-    models, jobs = Models(fabric), Jobs(fabric)
+    jobs = Jobs(runs)
     _add_models(routes, models)
-    add_chat(routes, fabric, live, models, jobs)
-    add_responses(routes, fabric, live, models, jobs)
+    add_chat(routes, runs, live, models, jobs)
+    add_responses(routes.below("/v1/responses"), runs, live, models, jobs)
 
 
 def _add_models(routes: Routes, models: Models) -> None:

@@ -7,14 +7,17 @@ taken and left aside: specialists have settings of their own. What a client woul
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
+from fastapi import Header
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints
 from pydantic.functional_validators import AfterValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.domain.chat.conversation import ROLES, Asked, Turn, asked_in
+from agent_fabric.interfaces.http.openapi import EVERYWHERE, STREAM, gives
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING
 
 _TEXT_PARTS = {"text", "input_text", "output_text", "refusal"}
@@ -314,3 +317,23 @@ class ChatCompletion(Shown):
     choices: list[ChatChoice]
     usage: ChatUsage
     fabric: RunNote
+
+
+STREAM_OR_ANSWER: dict[str, Any] = {
+    "description": "The answer; with `stream`, Server-Sent Events",
+    "content": STREAM["content"],
+    "headers": {"X-Fabric-Run-Id": {"description": "The run.", "schema": {"type": "string"}}},
+}
+
+Progress = Annotated[
+    bool,
+    Header(description="The same as `stream_options.include_progress`, for programs that can only add headers."),
+]
+
+
+def openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe errors of a route, with those that every route has."""
+    found: dict[int | str, dict[str, Any]] = {}
+    for status in sorted({*EVERYWHERE, 400, 401, 429, *statuses}):
+        found |= gives(OpenAIError, status=status, text=HTTPStatus(status).phrase)
+    return found

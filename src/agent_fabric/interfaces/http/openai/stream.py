@@ -1,6 +1,5 @@
 """A run as a stream of one answer: signs of life while it works, then what came of it."""
 
-import asyncio
 import json
 import logging
 import re
@@ -8,18 +7,15 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol
 
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
-
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError, ProblemAnswer, failed_run, problem
-from agent_fabric.interfaces.http.gate import SHOWN_RUN
 from agent_fabric.interfaces.http.openai.answers import Told
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.runs.live import LiveRuns
-from agent_fabric.interfaces.http.sse import PING, Reader
+from agent_fabric.interfaces.http.sse import PING, Reader, RunStream
+from agent_fabric.wire.json_codec import dump_json
 
 MAX_CHARS = 200
 _KIND = re.compile(rb'"kind":"(\w+)"')
@@ -101,31 +97,15 @@ class Voice(Protocol):
         ...
 
 
-class AnswerStream(Response):
+class AnswerStream(RunStream):
     """Sends what becomes of a job. The run continues when the client leaves."""
 
-    media_type = "text/event-stream"
-
     def __init__(self, job: Job, live: LiveRuns, voice: Voice) -> None:
-        self.status_code = 200
-        self.background = None
+        super().__init__(job.run_id, self._frames(), self._end)
         self._job, self._live, self._voice = job, live, voice
         self._reader: Reader | None = None
         self._left = False
-        self.init_headers({"cache-control": "no-cache", "x-accel-buffering": "no", RUN_ID_HEADER: job.run_id})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"][SHOWN_RUN] = self._job.run_id
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(_wait_for_disconnect(receive))
-        gone.add_done_callback(self._leave)
-        try:
-            async with aclosing(self._frames()) as frames:
-                async for frame in frames:
-                    await send({"type": "http.response.body", "body": frame, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-        finally:
-            gone.cancel()
+        self.headers[RUN_ID_HEADER] = job.run_id
 
     async def _frames(self) -> AsyncGenerator[bytes, None]:
         for frame in self._voice.opening():
@@ -150,7 +130,7 @@ class AnswerStream(Response):
         drive = self._job.drive
         if drive is None:
             return
-        reader = self._reader = Reader(self._job.fabric, self._live, drive.run_id, drive)
+        reader = self._reader = Reader(self._job.runs, self._live, drive.run_id, drive)
         drive.outcome.add_done_callback(reader.leave)
         try:
             async with aclosing(reader.chunks()) as chunks:
@@ -176,7 +156,7 @@ class AnswerStream(Response):
             known = InternalError()
         return problem(known, run_id=self._job.run_id)
 
-    def _leave(self, _: object) -> None:
+    def _end(self, _: object) -> None:
         self._left = True
         if self._reader is not None:
             self._reader.leave()
@@ -188,6 +168,6 @@ def pieces(text: str) -> Iterator[str]:
         yield text[start : start + PIECE_CHARS]
 
 
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+def data_frame(value: Mapping[str, Any]) -> bytes:
+    """Return an object as a frame of a stream."""
+    return b"data: %s\n\n" % dump_json(value).strip()

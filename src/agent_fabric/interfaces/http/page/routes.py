@@ -12,25 +12,25 @@ from starlette.websockets import WebSocket
 
 from agent_fabric import __version__
 from agent_fabric.application.identity.page_logins import CODE_LIFETIME_S, PageLogin
+from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import Unauthenticated
 from agent_fabric.domain.identity.accounts import MAX_PASSWORD_CHARS
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import RequestBody
+from agent_fabric.interfaces.http.bodies import LenientBody
 from agent_fabric.interfaces.http.errors import refusal
 from agent_fabric.interfaces.http.gate import MISSING, PAGE_HEADER, PAGE_LOGIN, PAGE_SOCKET, page_cookies
-from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.page.assets import HEADERS, Asset, Assets, load_assets
 from agent_fabric.interfaces.http.page.socket import PageDoor
 from agent_fabric.interfaces.http.page.sockets import Sockets
-from agent_fabric.interfaces.http.routing import HIDDEN, Open, Routes
+from agent_fabric.interfaces.http.routing import HIDDEN, Answerer, Open, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.wire.shape import Shape
 
 
-class PageLoginRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"code": "Zl5o0m1vC2n3b4V5c6X7zQ"}]}):
+class PageLoginRequest(LenientBody, example={"code": "Zl5o0m1vC2n3b4V5c6X7zQ"}):
     """A code of `fabric web`, or a name and a password."""
 
     code: Annotated[str, StringConstraints(max_length=128)] = ""
@@ -97,8 +97,9 @@ def add_page(
     assets = load_assets()
     cookie_name = f"fabric_{port}"
     _add_files(routes, assets, cookie_name)
-    _add_login(routes, fabric, addresses, cookie_name)
-    door = PageDoor(fabric, live, sockets, assets.digest)
+    _add_login(routes, fabric.identity, addresses, cookie_name)
+    runs, execute = fabric.runs, fabric.runs.execute_task
+    door = PageDoor(runs, fabric.chat.chat, live, sockets, assets.digest)
     live.on_news = sockets.wake
 
     async def socket(websocket: WebSocket) -> None:
@@ -107,18 +108,18 @@ def add_page(
     routes.add(WebSocketRoute(PAGE_SOCKET, socket))
 
     @routes.get("/api/v1/web/start", Scope.RUNS_READ, "Get what the page shows first", PAGE_START, fails=[401])
-    async def start(request: Request) -> PageStart:
+    async def start(by: Principal) -> PageStart:
         """One answer instead of several, so that the page is there at once."""
-        principal, config = who_asks(request), fabric.config
+        config = fabric.config
         return PageStart(
-            name=principal.name,
-            kind=principal.kind.value,
-            scopes=sorted(str(scope) for scope in principal.scopes),
-            expires_at=principal.expires_at,
+            name=by.name,
+            kind=by.kind.value,
+            scopes=sorted(str(scope) for scope in by.scopes),
+            expires_at=by.expires_at,
             version=__version__,
             build=assets.digest,
-            sandbox=fabric.sandbox_level,
-            policy_profile=fabric.policy_profile,
+            sandbox=execute.sandbox_level,
+            policy_profile=execute.policy_profile,
             default_model_key=config.default_model_key,
             model_keys=sorted(config.models),
             packs=sorted(config.specialists),
@@ -155,9 +156,7 @@ def _send_asset(request: Request, asset: Asset, *, cached: str) -> Response:
     return Response(asset.content, headers=headers, media_type=asset.media_type)
 
 
-def _add_login(routes: Routes, fabric: ServerFabric, addresses: Addresses, cookie_name: str) -> None:
-    identity = fabric.identity
-
+def _add_login(routes: Routes, identity: Identity, addresses: Addresses, cookie_name: str) -> None:
     async def find_principal(wish: PageLoginRequest) -> Principal:
         if wish.code:
             return identity.login_codes.redeem(wish.code)
@@ -196,9 +195,9 @@ def _add_login(routes: Routes, fabric: ServerFabric, addresses: Addresses, cooki
     @routes.post(
         "/api/v1/web/codes", Scope.RUNS_READ, "Get a code that opens the page", LOGIN_CODE, status=201, fails=[401]
     )
-    async def issue_code(request: Request) -> Response:
+    async def issue_code(by: Answerer) -> Response:
         """The code counts once, for a minute, and opens the page as the caller. Runs and keys get none."""
-        code = identity.login_codes.issue(await who_answers(request))
+        code = identity.login_codes.issue(by)
         return json_answer(LOGIN_CODE.dump(LoginCode(code, int(CODE_LIFETIME_S))), 201, _NOT_KEPT)
 
 

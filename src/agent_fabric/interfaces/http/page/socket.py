@@ -12,7 +12,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from agent_fabric import __version__
 from agent_fabric.application.ports.runs import RunReader
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.chat import Chat
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.errors import FabricError, Unauthenticated
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal, Scope
@@ -58,7 +59,8 @@ _log = logging.getLogger(__name__)
 class PageDoor:
     """Serves the sockets of pages."""
 
-    fabric: ServerFabric
+    runs: ServedRuns
+    chat: Chat
     live: LiveRuns
     sockets: Sockets
     build: str
@@ -167,7 +169,7 @@ class _PageRequests:
                 del self.followed[key]
 
     async def _follow_run(self, prefix: str, after: int) -> None:
-        find, again_at = self.door.fabric.find, monotonic() + RECHECK_S
+        find, again_at = self.door.runs.find, monotonic() + RECHECK_S
         run_id = await find(prefix, by=self.principal)
 
         async def send(text: str) -> None:
@@ -177,11 +179,11 @@ class _PageRequests:
                 await find(run_id, by=self.principal)
             await self._send(text)
 
-        await RunFeed(self.door.live, self.door.fabric.reader, send).follow(run_id, after)
+        await RunFeed(self.door.live, self.door.runs.reader, send).follow(run_id, after)
 
     async def _follow_session(self, prefix: str) -> None:
         """Tell how a session stands whenever that changes, and follow each of its turns from its beginning."""
-        chat = self.door.fabric.chat.chat
+        chat = self.door.chat
         session = await chat.find(prefix, by=self.principal)
         told = ""
         while True:

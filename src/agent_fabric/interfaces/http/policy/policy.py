@@ -2,31 +2,24 @@
 
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import Request
 from pydantic import Field, StringConstraints
 
+from agent_fabric.application.policy.check_command import CheckedCommand
 from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simulation
-from agent_fabric.bootstrap.runs import may_leave_box, policy_of
-from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.domain.errors import ConfigError
+from agent_fabric.bootstrap.runs import check_command, policy_of, policy_with
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.identity.ownership import Viewer
-from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.policy.engine import RulePolicy
-from agent_fabric.infrastructure.policy.rule_files import rules_from
-from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.identity.identity import ScopeName
-from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes
-from agent_fabric.interfaces.views.policy import check_command, with_added
-from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION, CheckedCommand
+from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 
 
-class CommandToCheck(RequestBody, json_schema_extra={"examples": [{"command": "make test && git push"}]}):
+class CommandToCheck(RequestBody, example={"command": "make test && git push"}):
     """A command line, as an agent would send it."""
 
     command: Annotated[str, StringConstraints(max_length=100_000)]
@@ -39,10 +32,7 @@ class CommandToCheck(RequestBody, json_schema_extra={"examples": [{"command": "m
 
 
 class RulesToTry(
-    RequestBody,
-    json_schema_extra={
-        "examples": [{"text": "rules: [{id: no-push, verdict: block, commands: [git push]}]", "since_s": 86_400}]
-    },
+    RequestBody, example={"text": "rules: [{id: no-push, verdict: block, commands: [git push]}]", "since_s": 86_400}
 ):
     """A policy file to be held against past calls."""
 
@@ -56,35 +46,25 @@ class RulesToTry(
     """How far to look back."""
 
 
-def add_policy(routes: Routes, fabric: ServerFabric) -> None:
+def add_policy(routes: Routes, runs: ServedRuns) -> None:
     """Add the routes. The policy is the one that the server has started with."""
-    in_force = policy_of(fabric.records, fabric.config)
-    may_leave = may_leave_box(fabric.config)
-    simulate_policy = SimulatePolicy(fabric.catalogue, fabric.records.runs)
+    in_force = policy_of(runs.records, runs.config)
+    check_line = check_command(in_force, runs.config)
+    simulate_policy = SimulatePolicy(runs.catalogue, runs.records.runs)
 
-    @routes.get("/api/v1/policy", Scope.RUNS_READ, "Show the rules in force", POLICY)
+    @routes.get("", Scope.RUNS_READ, "Show the rules in force", POLICY)
     async def show() -> RulePolicy:
         """The same as `fabric policy show --json`."""
         return in_force
 
-    @routes.post(
-        "/api/v1/policy/check", Scope.RUNS_READ, "Explain what the policy says about a command line", CHECKED_COMMAND
-    )
+    @routes.post("/check", Scope.RUNS_READ, "Explain what the policy says about a command line", CHECKED_COMMAND)
     async def check(wish: CommandToCheck) -> CheckedCommand:
         """The same as `fabric policy check --json`: every part, and each rule that fits it. Nothing is run."""
-        return check_command(
-            in_force, wish.command, agent=wish.agent, level=wish.level, scopes=wish.scopes, may_leave=may_leave
-        )
+        return check_line(wish.command, agent=wish.agent, level=wish.level, scopes=wish.scopes)
 
-    @routes.post(
-        "/api/v1/policy/simulate", Scope.RUNS_READ, "Judge past calls again, with more rules", SIMULATION, fails=[503]
-    )
-    async def simulate(wish: RulesToTry, request: Request) -> Simulation:
+    @routes.post("/simulate", Scope.RUNS_READ, "Judge past calls again, with more rules", SIMULATION, fails=[503])
+    async def simulate(wish: RulesToTry, by: Principal) -> Simulation:
         """The same as `fabric policy simulate --json`: what would change in one's own and the team's runs."""
-        try:
-            # Not here: a caller who may only look must not hold up all others with a long text.
-            after = await on_own_thread(lambda: with_added(in_force, rules_from(wish.text, Path(wish.file))))
-        except ConfigProblem as problem:
-            raise ConfigError(problem.message, hint=problem.hint) from None
-        viewer = replace(Viewer.of(who_asks(request)), sees_all=False)
+        after = await policy_with(in_force, wish.text, wish.file)
+        viewer = replace(Viewer.of(by), sees_all=False)
         return await simulate_policy(in_force, after, since=time.time() - wish.since_s, viewer=viewer)

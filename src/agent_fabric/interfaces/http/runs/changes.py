@@ -5,16 +5,18 @@ from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import Path, Query, Request
+from fastapi import Path, Query
 from starlette.responses import Response
 from starlette.types import Receive, Send
 from starlette.types import Scope as HttpScope
 
 from agent_fabric.application.chat.send_message import require_owner
+from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
 from agent_fabric.application.runs.verify_run import Verification
+from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.runs import diff_run, fetch_files, undo_run, verify_run
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId
@@ -23,7 +25,6 @@ from agent_fabric.domain.runs.files import OpenFile, RunFileList
 from agent_fabric.domain.runs.unified_diff import FileDiff, file_diff
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.connection import roomy
-from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import RunIdPath
 from agent_fabric.interfaces.http.runs.starting import about
@@ -39,36 +40,33 @@ EXACT = "Whether bytes that are no text, and everything else that is known about
 LAST = 2**31 - 1
 
 
-def add_changes(routes: Routes, fabric: ServerFabric) -> None:
+def add_changes(routes: Routes, runs: ServedRuns, chat: Chat) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    look, take_back = diff_run(fabric.records), undo_run(fabric.records)
+    look, take_back = diff_run(runs.records), undo_run(runs.records)
 
-    @routes.get("/runs/{run_id}/diff", Scope.RUNS_READ, "Show what a run changed", DIFF, fails=[404, 503])
+    @routes.get("/diff", Scope.RUNS_READ, "Show what a run changed", DIFF, fails=[404, 503])
     async def diff(
-        request: Request,
+        by: Principal,
         run_id: RunIdPath,
         contents: Annotated[bool, Query(description="Whether to compare what the files hold.")] = True,
         exact: Annotated[bool, Query(description=EXACT)] = False,
         skip: Annotated[int, Query(ge=0, le=LAST, description="Leave out so many of the changes.")] = 0,
     ) -> Response:
         """By tools and by commands, in the folder that it worked in."""
-        found = await look(await fabric.find(run_id, by=who_asks(request)))
+        found = await look(await runs.find(run_id, by=by))
         rest = replace(found, changes=found.changes[skip:])
         return json_answer(await asyncio.to_thread(_describe, look, rest, contents, exact))
 
-    @routes.post(
-        "/runs/{run_id}/undo", Scope.RUNS, "Take back what a run changed", UNDONE, fails=[403, 404, 409, 503, 507]
-    )
+    @routes.post("/undo", Scope.RUNS, "Take back what a run changed", UNDONE, fails=[403, 404, 409, 503, 507])
     async def undo(
         wish: OptionalBody[UndoRequest],
         run_id: RunIdPath,
-        request: Request,
+        by: Principal,
         exact: Annotated[bool, Query(description=EXACT)] = False,
     ) -> Response:
         """If a file was edited since, nothing is touched, and `refused` names it. Turns: the session's owner only."""
-        by = who_asks(request)
-        found = await fabric.find(run_id, by=by)
-        await _require_own_turn(fabric, found, by)
+        found = await runs.find(run_id, by=by)
+        await _require_own_turn(runs.reader, chat, found, by)
         with about(found):
             undone = await take_back(
                 found, by=by.name, paths=wish.paths, redo=wish.redo, dry=wish.dry_run, force=wish.force
@@ -76,15 +74,15 @@ def add_changes(routes: Routes, fabric: ServerFabric) -> None:
         return json_answer(undo_object(undone, exact=exact))
 
 
-async def _require_own_turn(fabric: ServerFabric, run_id: RunId, by: Principal) -> None:
+async def _require_own_turn(reader: RunReader, chat: Chat, run_id: RunId, by: Principal) -> None:
     """Check that files of a session are taken back by its owner, as where a session itself is asked.
 
     Raises:
         Forbidden: the run is a turn of another user's session.
     """
-    [created] = await fabric.reader.page(run_id, after=-1, limit=1)
+    [created] = await reader.page(run_id, after=-1, limit=1)
     if isinstance(created.body, RunCreated) and created.body.session:
-        require_owner(await fabric.chat.chat.find(created.body.session, by=by), by)
+        require_owner(await chat.find(created.body.session, by=by), by)
 
 
 def _describe(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> dict[str, Any]:
@@ -101,16 +99,14 @@ def _describe(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> dic
     return diff_object(found, compare if contents else None, exact=exact)
 
 
-def add_verification(routes: Routes, fabric: ServerFabric) -> None:
+def add_verification(routes: Routes, runs: ServedRuns) -> None:
     """Add the route."""
-    verify = verify_run(fabric.records)
+    verify = verify_run(runs.records)
 
-    @routes.get(
-        "/runs/{run_id}/verify", Scope.RUNS_READ, "Check again what a run claims", VERIFICATION, fails=[404, 503]
-    )
-    async def verification(request: Request, run_id: RunIdPath) -> Verification:
+    @routes.get("/verify", Scope.RUNS_READ, "Check again what a run claims", VERIFICATION, fails=[404, 503])
+    async def verification(by: Principal, run_id: RunIdPath) -> Verification:
         """Offline: its log, citations, quotes, files, pages and proof, from what was recorded alone."""
-        found = await fabric.find(run_id, by=who_asks(request))
+        found = await runs.find(run_id, by=by)
         return await verify(found)
 
 
@@ -121,31 +117,29 @@ CONTENT: dict[str, Any] = {
 }
 
 
-def add_files(routes: Routes, fabric: ServerFabric) -> None:
+def add_files(routes: Routes, runs: ServedRuns) -> None:
     """Add the routes."""
-    fetch = replace(fetch_files(fabric.records), reader=fabric.reader)
+    fetch = replace(fetch_files(runs.records), reader=runs.reader)
 
-    @routes.get(
-        "/runs/{run_id}/files", Scope.RUNS_READ, "List the files that a run has made", RUN_FILES, fails=[404, 409, 503]
-    )
-    async def files(request: Request, run_id: RunIdPath) -> RunFileList:
+    @routes.get("/files", Scope.RUNS_READ, "List the files that a run has made", RUN_FILES, fails=[404, 409, 503])
+    async def files(by: Principal, run_id: RunIdPath) -> RunFileList:
         """What is in its workspace. The files of a project folder are not handed out: see its diff."""
-        return await fetch.list(await fabric.find(run_id, by=who_asks(request)))
+        return await fetch.list(await runs.find(run_id, by=by))
 
     @routes.get(
-        "/runs/{run_id}/files/{path:path}",
+        "/files/{path:path}",
         Scope.RUNS_READ,
         "Fetch a file that a run has made",
         also={200: CONTENT},
         fails=[404, 409, 503],
     )
     async def content(
-        request: Request,
+        by: Principal,
         run_id: RunIdPath,
         path: Annotated[str, Path(description="The file, as the list of files names it.")],
     ) -> Response:
         """Send it as it is. Links are not followed."""
-        found = await fabric.find(run_id, by=who_asks(request))
+        found = await runs.find(run_id, by=by)
         return FileAnswer(await fetch.open(found, path), path.rpartition("/")[2])
 
 

@@ -12,11 +12,12 @@ from starlette.responses import Response
 
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.config.constants import POOL_PATTERN
 from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
-from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
+from agent_fabric.domain.identity.principals import Principal, Scope
+from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus, TaskForceMode
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import STREAM, gives
@@ -33,7 +34,7 @@ from agent_fabric.interfaces.http.runs.search import (
 )
 from agent_fabric.interfaces.http.runs.starting import about, resume_for, start_for, wait_for_result
 from agent_fabric.interfaces.http.schemas import CancelRequest, ResumeRequest, RunRequest
-from agent_fabric.interfaces.http.sse import EventStream, Reader
+from agent_fabric.interfaces.http.sse import Reader, event_stream
 from agent_fabric.interfaces.http.views import answer, details_object, look_at, status_of
 from agent_fabric.wire.json_codec import dump_json
 from agent_fabric.wire.results import RESULT, RUN_DETAILS
@@ -71,33 +72,38 @@ Pool = Annotated[
 ]
 
 
-def add_runs(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
+def add_runs(routes: Routes, runs: ServedRuns, live: LiveRuns) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    _add_starting(routes, fabric, live)
-    _add_looking(routes, fabric, live)
-    _add_changing(routes, fabric)
+    _add_starting(routes, runs, live)
+    _add_looking(routes, runs, live)
+    _add_changing(routes, runs)
 
 
-def _add_starting(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
+def _add_starting(routes: Routes, runs: ServedRuns, live: LiveRuns) -> None:
     refusals = [403, 404, 409, 413, 415, 503, 507]
 
     async def start(wish: RunRequest, request: Request) -> Drive | RunResult:
-        task = fabric.task(
+        task = task_from(
+            runs.config,
             wish.prompt,
             pack=wish.pack,
             model_key=wish.model_key,
             network_allowed=wish.network_allowed,
-            max_steps=wish.max_steps,
-            task_force_mode=wish.task_force_mode,
             priority=Priority(wish.priority),
             encrypted=wish.encrypt,
         ).asked_by(who_asks(request))
-        visibility = None if wish.visibility is None else Visibility(wish.visibility)
-        task = replace(task, visibility=visibility, outside_allowed=wish.outside_allowed, pool=wish.pool or "")
+        task = replace(
+            task,
+            budget=task.budget if wish.max_steps is None else replace(task.budget, max_steps=wish.max_steps),
+            task_force_mode=TaskForceMode(wish.task_force_mode or task.task_force_mode),
+            visibility=None if wish.visibility is None else Visibility(wish.visibility),
+            outside_allowed=wish.outside_allowed,
+            pool=wish.pool or "",
+        )
         if wish.continues is not None:
-            earlier = await fabric.find(wish.continues, by=who_asks(request))
-            task = await fabric.continue_run(earlier, task, keep_model=wish.model_key is None)
-        return await start_for(fabric, request, task, asked_steps=wish.max_steps)
+            earlier = await runs.find(wish.continues, by=who_asks(request))
+            task = await runs.continue_run(earlier, task, keep_model=wish.model_key is None)
+        return await start_for(runs.start, request, task, asked_steps=wish.max_steps)
 
     @routes.post(
         "/run",
@@ -113,7 +119,7 @@ def _add_starting(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
         The run continues when the client leaves. Status 202 means that it waits for an answer or a signal;
         `Location` is the address of the run.
         """
-        return await outcome_of(fabric, await start(wish, request))
+        return await outcome_of(runs, await start(wish, request))
 
     @routes.post("/runs", Scope.RUNS, "Start a run and do not wait for it", STATUS, status=202, fails=refusals)
     async def start_run(
@@ -140,10 +146,10 @@ def _add_starting(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
         """
         started = await start(wish, request)
         drive = started if isinstance(started, Drive) else None
-        return EventStream(Reader(fabric, live, started.run_id, drive, deltas=deltas))
+        return event_stream(Reader(runs, live, started.run_id, drive, deltas=deltas))
 
 
-def _add_looking(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
+def _add_looking(routes: Routes, runs: ServedRuns, live: LiveRuns) -> None:
     @routes.get("/runs", Scope.RUNS_READ, "List runs, newest first", RUN_LIST, head=True)
     async def list_runs(  # noqa: PLR0913, PLR0917 - the filters
         request: Request,
@@ -164,7 +170,7 @@ def _add_looking(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
 
         Times are ISO 8601, UTC unless they say otherwise, or seconds since 1970.
         """
-        page = await fabric.catalogue.page(
+        page = await runs.catalogue.page(
             RunQuery(
                 status=status,
                 specialist_id=pack,
@@ -178,9 +184,9 @@ def _add_looking(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
                 older_than=int(after, 16) if after else None,
                 limit=limit,
             ),
-            awaited=fabric.dispatch,
+            awaited=runs.dispatch,
         )
-        await fabric.find.note_listed(page.records, by=who_asks(request))
+        await runs.find.note_listed(page.records, by=who_asks(request))
         following = None
         if page.older_than is not None:
             asked = {**request.query_params, "after": f"{page.older_than:x}"}
@@ -189,25 +195,24 @@ def _add_looking(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
 
     @routes.get("/runs/newest", Scope.RUNS_READ, "Get the run that was created last", STATUS, fails=[404])
     async def newest(
-        request: Request, own: Annotated[Flag, Query(description="Only the caller's own runs.")] = False
+        by: Principal, own: Annotated[Flag, Query(description="Only the caller's own runs.")] = False
     ) -> Response:
         """Runs that work for another one do not count."""
-        by = who_asks(request)
         owner = owner_of(by) if own else ""
-        found = await fabric.find(await fabric.catalogue.newest(viewer=Viewer.of(by), owner=owner), by=by)
-        return json_answer({"run_id": found, "status": await status_of(fabric, found)})
+        found = await runs.find(await runs.catalogue.newest(viewer=Viewer.of(by), owner=owner), by=by)
+        return json_answer({"run_id": found, "status": await status_of(runs, found)})
 
     @routes.get("/runs/{run_id}", Scope.RUNS_READ, "Show the current state of a run", RUN_DETAILS, fails=[404])
-    async def show(request: Request, run_id: RunIdPath) -> Response:
+    async def show(by: Principal, run_id: RunIdPath) -> Response:
         """Answer with its result as far as there is one, and what was asked for."""
-        found = await fabric.find(run_id, by=who_asks(request))
-        return json_answer(details_object(fabric, await look_at(fabric, found)))
+        found = await runs.find(run_id, by=by)
+        return json_answer(details_object(runs, await look_at(runs, found)))
 
     @routes.get("/runs/{run_id}/status", Scope.RUNS_READ, "Get the status of a run", STATUS, fails=[404])
-    async def status(request: Request, run_id: RunIdPath) -> Response:
+    async def status(by: Principal, run_id: RunIdPath) -> Response:
         """`interrupted` means that no process drives it although it has not ended."""
-        found = await fabric.find(run_id, by=who_asks(request))
-        return json_answer({"run_id": found, "status": await status_of(fabric, found)})
+        found = await runs.find(run_id, by=by)
+        return json_answer({"run_id": found, "status": await status_of(runs, found)})
 
     @routes.get(
         "/runs/{run_id}/events",
@@ -233,13 +238,13 @@ def _add_looking(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
 
         A stream sends every event once, in order, and ends with `_run_done_` or `_run_error_` when the run has ended.
         """
-        found = await fabric.find(run_id, by=who_asks(request))
+        found = await runs.find(run_id, by=who_asks(request))
         if _wants_stream(",".join(request.headers.getlist("accept"))):
             seen = after if last_event_id < 0 else last_event_id
-            drive = fabric.dispatch.find(found)
-            reader = Reader(fabric, live, found, drive, after=seen, follow=follow, deltas=deltas, full=full)
-            return EventStream(reader)
-        page = await fabric.reader.page(found, after=after, limit=limit, whole=full)
+            drive = runs.dispatch.find(found)
+            reader = Reader(runs, live, found, drive, after=seen, follow=follow, deltas=deltas, full=full)
+            return event_stream(reader)
+        page = await runs.reader.page(found, after=after, limit=limit, whole=full)
         more = f"&limit={limit}&full=true" if full else f"&limit={limit}"
         following = f"/runs/{found}/events?after={page[-1].seq}{more}" if len(page) == limit else None
         shown = whole_line if full else event_line
@@ -248,7 +253,7 @@ def _add_looking(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
         return json_bytes(b'%s,"events":[%s],%s' % (head[:-1], lines, tail[1:]))
 
 
-def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
+def _add_changing(routes: Routes, runs: ServedRuns) -> None:
     refusals = [404, 409, 503, 507]
 
     @routes.post(
@@ -266,24 +271,24 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
         wait: Annotated[Flag, Query(description="Whether to wait for its result.")] = False,
     ) -> Response:
         """A run that has ended just answers with its result."""
-        found = await fabric.find(run_id, by=who_asks(request))
+        found = await runs.find(run_id, by=who_asks(request))
         with about(found):
-            if (await fabric.reader.status(found)).settled:  # needs no room
-                return _answer(fabric, (await look_at(fabric, found)).result)
-            drive = await resume_for(fabric, request, found)
+            if (await runs.reader.status(found)).settled:  # needs no room
+                return answer_of(runs, (await look_at(runs, found)).result)
+            drive = await resume_for(runs.start, request, found)
         if isinstance(drive, RunResult):
-            return _answer(fabric, drive)
+            return answer_of(runs, drive)
         if wait:
-            return await outcome_of(fabric, drive)
+            return await outcome_of(runs, drive)
         return json_answer({"run_id": found, "status": RunStatus.RUNNING}, 202, {"location": f"/runs/{found}"})
 
     @routes.post("/runs/{run_id}/cancel", Scope.RUNS, "End a run", RESULT, fails=refusals)
-    async def cancel(wish: OptionalBody[CancelRequest], request: Request, run_id: RunIdPath) -> Response:
+    async def cancel(wish: OptionalBody[CancelRequest], by: Principal, run_id: RunIdPath) -> Response:
         """End a run from anywhere, also while its model or a tool hangs. One that has ended stays as it is."""
-        found = await fabric.find(run_id, by=who_asks(request))
+        found = await runs.find(run_id, by=by)
         with about(found):
-            result = await fabric.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
-        return _answer(fabric, result)
+            result = await runs.cancel_run(found, by=by.name, reason=wish.reason)
+        return answer_of(runs, result)
 
 
 def _wants_stream(accept: str) -> bool:
@@ -295,12 +300,13 @@ def _wants_stream(accept: str) -> bool:
     return False
 
 
-async def outcome_of(fabric: ServerFabric, drive: Drive | RunResult) -> Response:
+async def outcome_of(runs: ServedRuns, drive: Drive | RunResult) -> Response:
     """Wait for a run; it continues if we are told to stop waiting."""
-    return _answer(fabric, drive if isinstance(drive, RunResult) else await wait_for_result(drive))
+    return answer_of(runs, drive if isinstance(drive, RunResult) else await wait_for_result(drive))
 
 
-def _answer(fabric: ServerFabric, result: RunResult) -> Response:
+def answer_of(runs: ServedRuns, result: RunResult) -> Response:
+    """Answer with how a run has ended, or stands."""
     if result.status.settled:
-        return json_answer(answer(fabric, result))
-    return json_answer(answer(fabric, result), 202, {"location": f"/runs/{result.run_id}"})
+        return json_answer(answer(runs, result))
+    return json_answer(answer(runs, result), 202, {"location": f"/runs/{result.run_id}"})

@@ -4,17 +4,16 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query
 from pydantic import Field, FiniteFloat
 from pydantic.json_schema import SkipJsonSchema
 
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.search_runs import SearchRuns
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.identity.ownership import Viewer
-from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.wire.runs import FOUND_RUNS, MATCHING_RUNS, FoundRuns, RunList
 
@@ -43,25 +42,23 @@ MAX_READ = 200
 class _LazySearch:
     """The search, made with the first request: its model costs memory."""
 
-    def __init__(self, fabric: ServerFabric) -> None:
-        self._fabric = fabric
+    def __init__(self, runs: ServedRuns) -> None:
+        self._runs = runs
 
     @cached_property
     def search(self) -> SearchRuns:
         from agent_fabric.bootstrap.memory import search_runs  # noqa: PLC0415 - see above
 
-        return search_runs(self._fabric.records, self._fabric.config)
+        return search_runs(self._runs.records, self._runs.config)
 
 
-def add_search(routes: Routes, fabric: ServerFabric) -> None:
+def add_search(routes: Routes, runs: ServedRuns) -> None:
     """Add the route. Must come before `/runs/{run_id}`, which would take its name for an id."""
-    lazy = _LazySearch(fabric)
+    lazy = _LazySearch(runs)
 
-    @routes.get(
-        "/runs/matching", Scope.RUNS_READ, "Find runs by words and phrases, the best match first", MATCHING_RUNS
-    )
+    @routes.get("/matching", Scope.RUNS_READ, "Find runs by words and phrases, the best match first", MATCHING_RUNS)
     async def matching(
-        request: Request,
+        by: Principal,
         q: Annotated[str, Query(max_length=1_000, description='Words and "phrases", of which runs should have many.')],
         limit: Annotated[int, Query(ge=1, le=10_000, description="Most runs to show.")] = 20,
         owner: OwnerFilter = "",
@@ -73,21 +70,20 @@ def add_search(routes: Routes, fabric: ServerFabric) -> None:
 
         Times are ISO 8601, UTC unless they say otherwise, or seconds since 1970.
         """
-        by = who_asks(request)
         only = RunQuery(owner=owner, status=status, since=seconds_of(since), until=seconds_of(until))
-        found = await fabric.catalogue.search(q, limit=limit, viewer=Viewer.of(by), only=only)
-        await fabric.find.note_listed(found, by=by)
+        found = await runs.catalogue.search(q, limit=limit, viewer=Viewer.of(by), only=only)
+        await runs.find.note_listed(found, by=by)
         return RunList(found, None)
 
     @routes.get(
-        "/runs/search",
+        "/search",
         Scope.RUNS_READ,
         "Find settled runs by meaning, the best match first",
         FOUND_RUNS,
         fails=[501, 502, 503, 504],
     )
     async def search(
-        request: Request,
+        by: Principal,
         q: Annotated[str, Query(min_length=1, max_length=1_000, description="What the runs should be about.")],
         limit: Annotated[int, Query(ge=1, le=200, description="Most runs to show.")] = 20,
     ) -> FoundRuns:
@@ -95,8 +91,6 @@ def add_search(routes: Routes, fabric: ServerFabric) -> None:
 
         Answers 501 when neither the extra `embeddings` is installed nor a server is configured under `run_index`.
         """
-        by = who_asks(request)
         answer = await lazy.search(q, limit=limit, most_read=MAX_READ, viewer=Viewer.of(by))
-        await fabric.find.note_listed((each.record for each in answer.runs), by=by)
-        runs = [each._replace(score=round(each.score, 4)) for each in answer.runs]
-        return FoundRuns(runs, answer.unread)
+        await runs.find.note_listed((each.record for each in answer.runs), by=by)
+        return FoundRuns([each._replace(score=round(each.score, 4)) for each in answer.runs], answer.unread)

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from fastapi import Request
 
 from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.application.runs.start_run import StartRequest
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.application.runs.start_run import StartRequest, StartRun
 from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.identity.principals import Principal
@@ -35,7 +34,7 @@ async def start_request(request: Request, by: Principal | None = None) -> AsyncI
 
 
 async def start_for(
-    fabric: ServerFabric,
+    start: StartRun,
     request: Request,
     task: Task,
     *,
@@ -46,13 +45,13 @@ async def start_for(
 ) -> Drive | RunResult:
     """Start a run for the caller of a request; see `StartRun`."""
     async with start_request(request) as asked:
-        return await fabric.start_run(task, asked, asked_steps=asked_steps, attempt=attempt, then=then, copy_of=copy_of)
+        return await start(task, asked, asked_steps=asked_steps, attempt=attempt, then=then, copy_of=copy_of)
 
 
-async def resume_for(fabric: ServerFabric, request: Request, run_id: RunId) -> Drive | RunResult:
+async def resume_for(start: StartRun, request: Request, run_id: RunId) -> Drive | RunResult:
     """Resume a run for the caller of a request; see `StartRun`."""
     async with start_request(request) as asked:
-        return await fabric.start_run.resume(run_id, asked)
+        return await start.resume(run_id, asked)
 
 
 async def wait_for_result(drive: Drive) -> RunResult:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from agent_fabric.application.ports.wake_ups import WakeUps, log_topic
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
@@ -25,15 +25,15 @@ LISTENING_S = 0.05
 _log = logging.getLogger(__name__)
 
 
-async def watch(fabric: ServerFabric, live: LiveRuns) -> None:
+async def watch(runs: ServedRuns, live: LiveRuns, wake_ups: WakeUps) -> None:
     """Manage all readers, for ever."""
     loop = asyncio.get_running_loop()
-    poll_s = POLL_S if fabric.records.storage.cluster is None else SHARED_POLL_S
+    poll_s = POLL_S if runs.records.storage.cluster is None else SHARED_POLL_S
     beat_at, poll_at = loop.time() + BEAT_S, loop.time() + poll_s
-    grown = GrownLogs(fabric.wake_ups)
-    if fabric.config.nats.url is not None:  # else no other process gives hints
+    grown = GrownLogs(wake_ups)
+    if runs.config.nats.url is not None:  # else no other process gives hints
         live.on_reader = grown.wake_soon
-    remote = live.remote = RemoteDeltas(fabric.wake_ups, fabric.dispatch)
+    remote = live.remote = RemoteDeltas(wake_ups, runs.dispatch)
     while True:
         hinted = await grown.wait(poll_at - loop.time())
         if loop.time() >= beat_at:
@@ -41,33 +41,33 @@ async def watch(fabric: ServerFabric, live: LiveRuns) -> None:
             beat_at = loop.time() + BEAT_S
         remote.ask_again()
         feeds = live.feeds()
-        grown.follow([feed.run_id for feed in feeds if not feed.settled and feed.run_id not in fabric.dispatch])
+        grown.follow([feed.run_id for feed in feeds if not feed.settled and feed.run_id not in runs.dispatch])
         if loop.time() < poll_at:
             feeds = [feed for feed in feeds if feed.run_id in hinted]
-        await _look(fabric, [feed for feed in feeds if _is_elsewhere(fabric, feed)])
+        await _look(runs, [feed for feed in feeds if _is_elsewhere(runs, feed)])
         if loop.time() >= poll_at:
             poll_at = loop.time() + poll_s
 
 
-def _is_elsewhere(fabric: ServerFabric, feed: Feed) -> bool:
+def _is_elsewhere(runs: ServedRuns, feed: Feed) -> bool:
     """Tell whether a run may go on elsewhere; the readers of one that is driven here are up to date."""
-    return feed.tip >= 0 and not feed.settled and feed.run_id not in fabric.dispatch
+    return feed.tip >= 0 and not feed.settled and feed.run_id not in runs.dispatch
 
 
-async def _look(fabric: ServerFabric, feeds: Sequence[Feed]) -> None:
+async def _look(runs: ServedRuns, feeds: Sequence[Feed]) -> None:
     """Bring the readers of runs up to date: one look tells which of them have moved."""
     if not feeds:
         return
     try:
-        progress = await fabric.reader.progress([feed.run_id for feed in feeds])
+        progress = await runs.reader.progress([feed.run_id for feed in feeds])
     except FabricError:
         return  # the next look may work; a reader that needs the store itself is told
     for feed in feeds:
         found = progress.get(feed.run_id)
         try:
             if found is not None and found.newest > feed.tip:
-                feed.add(await fabric.reader.page(feed.run_id, after=feed.tip, limit=RING))
-            elif found is not None and found.status is RunStatus.INTERRUPTED and _is_elsewhere(fabric, feed):
+                feed.add(await runs.reader.page(feed.run_id, after=feed.tip, limit=RING))
+            elif found is not None and found.status is RunStatus.INTERRUPTED and _is_elsewhere(runs, feed):
                 feed.stop()
         except FabricError:
             continue  # as above

@@ -2,7 +2,8 @@
 
 from starlette.responses import Response
 
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.routing import Routes
@@ -12,7 +13,7 @@ from agent_fabric.wire.tool_servers import INSPECTED_TOOL_SERVER, TOOL_SERVERS
 PATH = "/api/v1/tool-servers"
 
 
-def add_tool_servers(routes: Routes, fabric: ServerFabric) -> None:
+def add_tool_servers(routes: Routes, config: FabricConfig, local: LocalFabric) -> None:
     """Add the routes. They are for administrators: command lines may tell more than others should know."""
 
     @routes.get(PATH, Scope.ADMIN, "List tool servers", TOOL_SERVERS)
@@ -20,8 +21,8 @@ def add_tool_servers(routes: Routes, fabric: ServerFabric) -> None:
         """The same as `fabric mcp list --json`. Starts nothing."""
         from agent_fabric.interfaces.views import tools as views  # noqa: PLC0415 - most servers have none
 
-        servers = fabric.tool_servers
-        return json_answer({"servers": []} if servers is None else views.listed_object(fabric.config, servers))
+        servers = local.tool_servers
+        return json_answer({"servers": []} if servers is None else views.listed_object(config, servers))
 
     @routes.post(
         f"{PATH}/inspect", Scope.ADMIN, "See what a tool server offers", INSPECTED_TOOL_SERVER, fails=[404, 501, 502]
@@ -30,7 +31,7 @@ def add_tool_servers(routes: Routes, fabric: ServerFabric) -> None:
         """The same as `fabric mcp inspect --json`: start or reach it, and show its tools. Trusts nothing."""
         from agent_fabric.interfaces.views import tools as views  # noqa: PLC0415 - as above
 
-        known = views.tool_server_named(wish.name, fabric.config)
-        servers = fabric.tool_servers
+        known = views.tool_server_named(wish.name, config)
+        servers = local.tool_servers
         assert servers is not None  # there is one, so they have been opened
         return json_answer(views.inspected_object(known, await servers.inspect(known.server)))

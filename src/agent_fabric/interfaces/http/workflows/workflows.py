@@ -1,11 +1,10 @@
 """Workflows: see them, run them, look at their runs, tell them what has happened."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path as FilePath
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import Path, Query, Request
 from pydantic import ConfigDict, Field, RootModel, StringConstraints
@@ -13,10 +12,10 @@ from starlette.responses import Response
 
 from agent_fabric.application.ports.workflows import WorkflowFile
 from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_workflows, signal_workflow
+from agent_fabric.bootstrap.server import ServedRuns
+from agent_fabric.bootstrap.workflows import ServedWorkflows, Workflows, fork_workflow, open_workflows, signal_workflow
 from agent_fabric.domain.errors import InvalidInputs, RunNotFound
-from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
@@ -43,7 +42,7 @@ class WorkflowInputs(RootModel[dict[str, Any]]):
     model_config = ConfigDict(hide_input_in_errors=True, json_schema_extra={"examples": [{"since": "v1.0"}]})
 
 
-class SignalRequest(RequestBody, json_schema_extra={"examples": [{"name": "deployed", "data": {"version": "1.2"}}]}):
+class SignalRequest(RequestBody, example={"name": "deployed", "data": {"version": "1.2"}}):
     """Something that has happened."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=SAYS_SOMETHING)]
@@ -52,7 +51,7 @@ class SignalRequest(RequestBody, json_schema_extra={"examples": [{"name": "deplo
     """Data for the step."""
 
 
-class WorkflowResumeRequest(RequestBody, json_schema_extra={"examples": [{"from": "publish"}]}):
+class WorkflowResumeRequest(RequestBody, example={"from": "publish"}):
     """Where to continue."""
 
     from_step: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
@@ -65,10 +64,7 @@ class WorkflowResumeRequest(RequestBody, json_schema_extra={"examples": [{"from"
 
 
 class WorkflowToCheck(
-    RequestBody,
-    json_schema_extra={
-        "examples": [{"file": "small.yaml", "text": "name: small\nversion: 1.0.0\nsteps: [{id: a, action: wait}]"}]
-    },
+    RequestBody, example={"file": "small.yaml", "text": "name: small\nversion: 1.0.0\nsteps: [{id: a, action: wait}]"}
 ):
     """A text that is meant to be a workflow, or the name of one; without either, all that the server has."""
 
@@ -82,7 +78,6 @@ class WorkflowToCheck(
     """A workflow that the server has."""
 
 
-T = TypeVar("T")
 BASE = "/api/v1/workflows"
 ONE_RUN = f"{BASE}/runs/{{run_id}}"
 NamePath = Annotated[str, Path(description="The name of a workflow.", max_length=200)]
@@ -90,41 +85,27 @@ Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]
 _WAITS = gives(WORKFLOW_RESULT, status=202, text="It has not ended: see `_meta.waiting_for`.")
 
 
-def add_workflows(routes: Routes, fabric: ServerFabric) -> None:
+def add_workflows(routes: Routes, runs: ServedRuns, files: ServedWorkflows) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    files = _Files(open_workflows(fabric.records.layout.root, fabric.config))
-    _add_definitions(routes, files)
-    _add_starting(routes, fabric, files)
-    _add_runs(routes, fabric)
-    _add_changing(routes, fabric)
+    _add_definitions(routes.below(BASE), files)
+    _add_starting(routes, runs, files)
+    _add_runs(routes.below(ONE_RUN), runs)
+    _add_changing(routes.below(ONE_RUN), runs)
 
 
-class _Files:
-    """The workflows, looked at on a thread, and by one at a time: they remember what they have read."""
-
-    def __init__(self, workflows: Workflows) -> None:
-        self._workflows = workflows
-        self._lock = asyncio.Lock()
-
-    async def ask(self, question: Callable[[Workflows], T]) -> T:
-        """Return what the workflows answer."""
-        async with self._lock:
-            return await asyncio.to_thread(question, self._workflows)
-
-
-def _add_definitions(routes: Routes, files: _Files) -> None:
-    @routes.get(BASE, Scope.RUNS_READ, "List workflows", WORKFLOWS)
+def _add_definitions(routes: Routes, files: ServedWorkflows) -> None:
+    @routes.get("", Scope.RUNS_READ, "List workflows", WORKFLOWS)
     async def workflows() -> Response:
         """Files that are wrong are listed with what is wrong. A file that was changed is read again."""
         found = await files.ask(lambda workflows: workflows.files.list())
         return json_answer(WORKFLOWS.dump(found))
 
-    @routes.post(f"{BASE}/validate", Scope.RUNS_READ, "Check workflows", CHECKED_WORKFLOWS, fails=[404])
+    @routes.post("/validate", Scope.RUNS_READ, "Check workflows", CHECKED_WORKFLOWS, fails=[404])
     async def validate(wish: OptionalBody[WorkflowToCheck]) -> Response:
         """The same as `fabric workflow validate --json`: everything that is wrong. Nothing is run or kept."""
         return json_answer(checked_object(await files.ask(partial(_check, wish=wish))))
 
-    @routes.get(f"{BASE}/{{name}}", Scope.RUNS_READ, "Show a workflow", WORKFLOW, fails=[404])
+    @routes.get("/{name}", Scope.RUNS_READ, "Show a workflow", WORKFLOW, fails=[404])
     async def workflow(name: NamePath) -> Response:
         """What it takes and gives, and its definition; of a file that is wrong, what is wrong with it."""
         return json_answer(definition_object(await files.ask(partial(_find, name=name))))
@@ -143,7 +124,7 @@ def _find(workflows: Workflows, name: str) -> WorkflowFile:
     return workflows.files.find(name)  # which says what there is
 
 
-def _add_starting(routes: Routes, fabric: ServerFabric, files: _Files) -> None:
+def _add_starting(routes: Routes, runs: ServedRuns, files: ServedWorkflows) -> None:
     @routes.post(
         f"{BASE}/{{name}}/execute",
         Scope.WORKFLOWS,
@@ -176,41 +157,37 @@ def _add_starting(routes: Routes, fabric: ServerFabric, files: _Files) -> None:
         make = partial(_task, name=name, inputs=inputs, model_key=model_key, network_allowed=network_allowed)
         task = (await files.ask(partial(make, encrypted=encrypt))).asked_by(who_asks(request))
         task = replace(task, visibility=visibility, pool=pool or "")
-        drive = await start_for(fabric, request, task)
+        drive = await start_for(runs.start, request, task)
         if isinstance(drive, RunResult):
-            return await _standing(fabric, drive.run_id)
-        return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
+            return await _standing(runs, drive.run_id)
+        return await _outcome(runs, drive, task) if wait else await _standing(runs, drive.run_id, 202)
 
 
 def _task(workflows: Workflows, *, name: str, inputs: Mapping[str, Any], **options: Any) -> Task:
     return workflows.task(workflows.get(name), inputs, **options)
 
 
-def _add_runs(routes: Routes, fabric: ServerFabric) -> None:
-    @routes.get(ONE_RUN, Scope.RUNS_READ, "Show the current state of a workflow's run", WORKFLOW_RESULT, fails=[404])
-    async def show(run_id: RunIdPath, request: Request) -> Response:
+def _add_runs(routes: Routes, runs: ServedRuns) -> None:
+    @routes.get("", Scope.RUNS_READ, "Show the current state of a workflow's run", WORKFLOW_RESULT, fails=[404])
+    async def show(run_id: RunIdPath, by: Principal) -> Response:
         """Its result as far as there is one; `_meta.waiting_for` says what it waits for."""
-        return await _standing(fabric, await fabric.find(run_id, by=who_asks(request)), 200)
+        return await _standing(runs, await runs.find(run_id, by=by), 200)
 
-    @routes.post(
-        f"{ONE_RUN}/signal", Scope.WORKFLOWS, "Send a signal to a workflow", STATUS, fails=[404, 409, 503, 507]
-    )
+    @routes.post("/signal", Scope.WORKFLOWS, "Send a signal to a workflow", STATUS, fails=[404, 409, 503, 507])
     async def signal(wish: SignalRequest, run_id: RunIdPath, request: Request) -> Response:
         """The signal is kept until a step waits for it. A run that waited continues within a second."""
         if too_deep(wish.data, await request.body()):
             raise InvalidInputs("The data is nested too deep", hint="Give long material as text.")
-        found = await fabric.find(run_id, by=who_asks(request))
+        found = await runs.find(run_id, by=who_asks(request))
         with about(found):
-            await signal_workflow(fabric.records)(found, wish.name, wish.data, by=who_asks(request).name)
-        return json_answer({"run_id": found, "status": await status_of(fabric, found)})
+            await signal_workflow(runs.records)(found, wish.name, wish.data, by=who_asks(request).name)
+        return json_answer({"run_id": found, "status": await status_of(runs, found)})
 
 
-def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
+def _add_changing(routes: Routes, runs: ServedRuns) -> None:
     refusals = [404, 409, 503, 507]
 
-    @routes.post(
-        f"{ONE_RUN}/resume", Scope.WORKFLOWS, "Resume a workflow", WORKFLOW_RESULT, also=_WAITS, fails=refusals
-    )
+    @routes.post("/resume", Scope.WORKFLOWS, "Resume a workflow", WORKFLOW_RESULT, also=_WAITS, fails=refusals)
     async def resume(
         wish: OptionalBody[WorkflowResumeRequest], run_id: RunIdPath, request: Request, wait: Wait = False
     ) -> Response:
@@ -223,34 +200,34 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
             raise InvalidInputs(
                 "A run keeps the inputs that it began with", hint="With `current`, `inputs` are those new in the file."
             )
-        found = await fabric.find(run_id, by=who_asks(request))
-        state = _require_workflow(await state_of(fabric, found))
+        found = await runs.find(run_id, by=who_asks(request))
+        state = _require_workflow(await state_of(runs, found))
         with about(found):
             anew = wish.from_step is not None or wish.current
             if not anew and state.status is RunStatus.COMPLETED:
-                return await _standing(fabric, found)
+                return await _standing(runs, found)
             if not anew and not state.status.settled:
                 task = state.task
-                drive = await resume_for(fabric, request, found)
+                drive = await resume_for(runs.start, request, found)
             else:
-                records = fabric.records
-                current = open_workflows(records.layout.root, fabric.config) if wish.current else None
+                records = runs.records
+                current = open_workflows(records.layout.root, runs.config) if wish.current else None
                 fork = fork_workflow(records, current, lambda _: wish.inputs)
                 forked = await fork(found, from_step=wish.from_step or "")
                 task = forked.task.asked_by(who_asks(request))
-                drive = await start_for(fabric, request, task, then=forked.then, copy_of=forked.copy_of)
+                drive = await start_for(runs.start, request, task, then=forked.then, copy_of=forked.copy_of)
         if isinstance(drive, RunResult):
-            return await _standing(fabric, drive.run_id)
-        return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
+            return await _standing(runs, drive.run_id)
+        return await _outcome(runs, drive, task) if wait else await _standing(runs, drive.run_id, 202)
 
-    @routes.post(f"{ONE_RUN}/cancel", Scope.WORKFLOWS, "End a workflow", WORKFLOW_RESULT, fails=refusals)
-    async def cancel(wish: OptionalBody[CancelRequest], run_id: RunIdPath, request: Request) -> Response:
+    @routes.post("/cancel", Scope.WORKFLOWS, "End a workflow", WORKFLOW_RESULT, fails=refusals)
+    async def cancel(wish: OptionalBody[CancelRequest], run_id: RunIdPath, by: Principal) -> Response:
         """End a workflow and the runs that work for it. One that has ended stays as it is."""
-        found = await fabric.find(run_id, by=who_asks(request))
-        _require_workflow(await state_of(fabric, found))
+        found = await runs.find(run_id, by=by)
+        _require_workflow(await state_of(runs, found))
         with about(found):
-            await fabric.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
-        return await _standing(fabric, found)
+            await runs.cancel_run(found, by=by.name, reason=wish.reason)
+        return await _standing(runs, found)
 
 
 def _require_workflow(state: RunState) -> RunState:
@@ -259,20 +236,20 @@ def _require_workflow(state: RunState) -> RunState:
     return state
 
 
-async def _outcome(fabric: ServerFabric, drive: Drive, task: Task | None) -> Response:
+async def _outcome(runs: ServedRuns, drive: Drive, task: Task | None) -> Response:
     """Wait for a run, and answer with what it came to."""
     result = await wait_for_result(drive)
     assert task is not None
     assert task.workflow is not None
-    shown = settled_object(result, fabric.run_dir(result.run_id), task.workflow)
-    return await _standing(fabric, result.run_id) if shown is None else _answer(shown)
+    shown = settled_object(result, runs.run_dir(result.run_id), task.workflow)
+    return await _standing(runs, result.run_id) if shown is None else _answer(shown)
 
 
-async def _standing(fabric: ServerFabric, run_id: RunId, status: int | None = None) -> Response:
+async def _standing(runs: ServedRuns, run_id: RunId, status: int | None = None) -> Response:
     """Answer with how a run stands."""
-    view = await look_at(fabric, run_id)
+    view = await look_at(runs, run_id)
     state = _require_workflow(view.state)
-    shown = await workflow_object(partial(state_of, fabric), state, fabric.run_dir(run_id), status=view.status)
+    shown = await workflow_object(partial(state_of, runs), state, runs.run_dir(run_id), status=view.status)
     return _answer(shown, status)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.definitions.expressions.errors import ExpressionError
-from agent_fabric.domain.definitions.expressions.evaluation import evaluate, render, resolve, truth
+from agent_fabric.domain.definitions.expressions.evaluation import evaluate, render, resolve
+from agent_fabric.domain.definitions.expressions.operators import truth
 
 SCOPE: dict[str, Any] = {
     "inputs": {"name": "Ada", "n": 5, "tags": ["b", "a"], "on": True, "nothing": None, "odd-key": 1, "path": "a b"},

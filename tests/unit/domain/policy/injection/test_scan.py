@@ -11,9 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from agent_fabric.domain.policy.injection.folding import LIMIT
-from agent_fabric.domain.policy.injection.phrases import RULES, Idea
+from agent_fabric.domain.policy.injection.phrases import RULES, WORDS, Idea
 from agent_fabric.domain.policy.injection.scan import SIGNS, signals_in
-from agent_fabric.domain.policy.injection.words_english import WORDS
 
 DATA = Path(__file__).parents[4] / "data" / "injection"
 SEED = 20_261_115

@@ -8,8 +8,7 @@ from agent_fabric.application.ports.wake_ups import INBOX, log_topic
 from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.errors import ApprovalNotFound, RunNotFound
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
-from agent_fabric.infrastructure.cluster.wake_ups.pokes import LogPokes
-from agent_fabric.infrastructure.cluster.wake_ups.poking_repositories import PokingApprovals, PokingRuns
+from agent_fabric.infrastructure.cluster.wake_ups.pokes import LogPokes, PokingApprovals, PokingRuns
 from contract.run_repository_contract import CREATED, NEXT, NOBODY, RUN
 from contract.wake_ups_contract import Ear
 from memory_storage import MemoryStorage

@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from agent_fabric.application.ports.limits import Rate
-from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, MemoryCounters, WindowLimiter
+from agent_fabric.infrastructure.identity.limits.window_limiter import MemoryCounters, WindowLimiter
 from agent_fabric.infrastructure.persistence.identity.rate_limits import SHARED_EVERY_S, SqlCounters
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock
@@ -29,7 +29,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 def limiter_over(counters: MemoryCounters | SqlCounters, clock: FrozenClock) -> WindowLimiter:
-    return WindowLimiter(CounterStorage(counters), clock.now)
+    return WindowLimiter(counters, clock)
 
 
 class TestMemory(LimiterContract):

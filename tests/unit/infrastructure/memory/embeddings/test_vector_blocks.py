@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent_fabric.infrastructure.memory.embeddings import vector_blocks
-from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantize
-from agent_fabric.infrastructure.memory.embeddings.vector_blocks import Row, VectorBlocks
+from agent_fabric.infrastructure.memory.embeddings.vector_blocks import Row, VectorBlocks, int8_similarities, quantize
 from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, pack_vector
 from services import need
 

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
+from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
@@ -20,18 +20,17 @@ from agent_fabric.domain.runs.task import RunResult, Task
 _log = logging.getLogger(__name__)
 
 
-class VectorRuns:
-    """Starts a run for uploaded documents, unless one of this server is under way."""
+class EmbedUploads:
+    """Use case: start a run for uploaded documents, unless one of this server is under way."""
 
-    def __init__(self, fabric: ServerFabric, task: Callable[[], Task]) -> None:
-        self._fabric = fabric
-        self._task = task
+    def __init__(self, execute_task: ExecuteTask, dispatch: DispatchRuns, task: Callable[[], Task]) -> None:
+        self._execute_task, self._dispatch, self._task = execute_task, dispatch, task
         self._drive: Drive | None = None
         self._again: Principal | None = None
         """Who has uploaded something while a run was under way: it may have looked before that."""
         self._starting: set[asyncio.Task[None]] = set()
 
-    async def ensure(self, by: Principal) -> RunId:
+    async def __call__(self, by: Principal) -> RunId:
         """Return the run that makes the vectors of what was just added.
 
         Raises:
@@ -44,8 +43,7 @@ class VectorRuns:
 
     async def _start(self, by: Principal) -> RunId:
         self._again = None
-        create = partial(self._fabric.execute_task.create, self._task().asked_by(by))
-        drive = await self._fabric.dispatch(create)
+        drive = await self._dispatch(partial(self._execute_task.create, self._task().asked_by(by)))
         if isinstance(drive, RunResult):
             return drive.run_id
         self._drive = drive
