@@ -119,6 +119,7 @@ def test_a_denied_call_says_why_and_nothing_runs(browser: Browser, world: PageWo
     page.keyboard.press("Escape")
     card.locator("[data-test=deny]").click()
     expect(card.get_by_label("Why")).to_have_value("not today")
+    expect(card.get_by_label("Why")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator(SETTLED)).to_contain_text("Denied")
     expect(page.locator(TRANSCRIPT)).to_contain_text("not today")

@@ -1,6 +1,6 @@
 // A question that a run asks: the whole call, everything else that one has to know, and the answers. It never answers by accident.
 
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
 import { get } from "../net/api.js";
 import { argsFrom, editable, shortHash, sizeOf, summary, wholeText } from "../model/call.js";
 import { blastRadius, machineCall } from "../model/machines.js";
@@ -59,7 +59,7 @@ function Pending({ id, card, tool, trouble, again, store, actions }) {
   const back = useRef(false);
   const draft = useRef(/** @type {{edit: string | null, why: string}} */ ({ edit: null, why: "" })); // going back loses nothing
   const edit = useMemo(() => card && editable(card.args), [card?.binding]);
-  useEffect(() => { // what was pressed is gone, and the focus with it
+  useLayoutEffect(() => { // what was pressed is gone, and the focus with it: before the next key can come
     if (denying) why.current?.focus();
     else if (editing) edited.current?.focus();
     else if (back.current) /** @type {HTMLElement | null | undefined} */ (place.current?.querySelector("[data-test=deny]"))?.focus();
