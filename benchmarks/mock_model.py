@@ -1,7 +1,8 @@
 """A model that answers at once, so that what is left is the caller's own cost.
 
 It speaks just enough HTTP for keep-alive clients on loopback. A conversation whose task says `[steps=N]` gets N calls
-of the tool `add`, one a turn, then a plain answer; `[wait=MS]` delays every answer.
+of the tool `add`, one a turn, then a plain answer; one that says `[note=N]` gets one file written, then the end of the
+task; `[wait=MS]` delays every answer.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import sys
 import orjson
 
 DONE = "All steps are done."
-_TAG = re.compile(rb"\[(steps|wait)=(\d+)\]")
+_TAG = re.compile(rb"\[(steps|wait|note)=(\d+)\]")
 
 
 class Model(asyncio.Protocol):
@@ -36,12 +37,15 @@ class Model(asyncio.Protocol):
     def answer(self, body: bytes) -> None:
         tags = {name: int(value) for name, value in _TAG.findall(body)}
         turn = body.count(b'"role":"assistant"') + body.count(b'"role": "assistant"')
-        if turn < tags.get(b"steps", 0):
+        call: dict[str, str] | None = None
+        if b"note" in tags:
+            call = note_call(tags[b"note"], turn)
+        elif turn < tags.get(b"steps", 0):
             call = {"name": "add", "arguments": f'{{"a": {turn}, "b": 1}}'}
+        message: dict[str, object] = {"role": "assistant", "content": DONE}
+        if call is not None:
             calls = [{"id": f"call_{turn}", "type": "function", "function": call}]
-            message: dict[str, object] = {"role": "assistant", "content": None, "tool_calls": calls}
-        else:
-            message = {"role": "assistant", "content": DONE}
+            message = {"role": "assistant", "content": None, "tool_calls": calls}
         reply = orjson.dumps(
             {
                 "id": "mock",
@@ -58,6 +62,15 @@ class Model(asyncio.Protocol):
             asyncio.get_running_loop().call_later(wait_s, self.transport.write, head + reply)
         else:
             self.transport.write(head + reply)
+
+
+def note_call(number: int, turn: int) -> dict[str, str]:
+    """Return the call that writes a file, and once it is written, the one that ends the task."""
+    if turn == 0:
+        note = {"path": "note.txt", "content": f"Ticket {number}: the disk of host-{number % 97} was full.\n"}
+        return {"name": "write_file", "arguments": orjson.dumps(note).decode()}
+    finish = {"summary": f"The note about ticket {number} is in note.txt.", "artifacts": ["note.txt"]}
+    return {"name": "finish_task", "arguments": orjson.dumps(finish).decode()}
 
 
 async def main() -> None:
