@@ -95,9 +95,9 @@ class Draw(random.Random):
         **values: object,
     ) -> Task:
         """Choose a language and a wording, fill it in, and return the task.
+
         `wordings` has the languages `en`, and any of `de`, `fr`, `es`, `pt`; `{names}` stand for `values`. Files that
         have nothing to do with it are laid beside unless `others` is 0.
-        nothing to do with it are laid beside unless `others` is 0.
         """
         languages = list(wordings)
         language = "en" if len(languages) == 1 or self.random() < 0.7 else self.choice(languages[1:])
