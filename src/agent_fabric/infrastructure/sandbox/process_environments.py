@@ -9,7 +9,8 @@ from typing import Final
 
 SETTLE_S: Final = 2.0
 """How long to wait for what was killed to be gone."""
-_TRIES: Final = 24
+_EXEC_TIMEOUT_S: Final = 1.0
+"""How long a process may take to become another program, on a busy machine or a slow disk."""
 _PAUSE_S: Final = 0.0005
 _YOUNG_S: Final = 1.0
 """So long no machine takes to give all its numbers to processes."""
@@ -18,13 +19,14 @@ _YOUNG_S: Final = 1.0
 def environment_of(pid: int | str) -> set[bytes]:
     """Return the entries `NAME=value` of a process; none if it has ended, is someone else's, or has none.
 
-    A process that is just being replaced by another program (exec) shows an empty environment for a moment, and
-    a search for a mark would then miss it: it is looked at again.
+    A process that is just being replaced by another program (exec) shows an empty environment until the kernel has
+    set it up, and a search for a mark would then miss it: it is looked at again.
     """
+    give_up_at = time.monotonic() + _EXEC_TIMEOUT_S
     with suppress(OSError):
-        for _ in range(_TRIES):
+        while True:
             found = Path(f"/proc/{pid}/environ").read_bytes()
-            if found or not _is_program(pid):
+            if found or not _is_program(pid) or _has_none(pid) or time.monotonic() > give_up_at:
                 return set(found.split(b"\0")) - {b""}
             time.sleep(_PAUSE_S)
     return set()
@@ -52,6 +54,13 @@ def _is_program(pid: int | str) -> bool:
     with suppress(OSError):
         return bool(Path(f"/proc/{pid}/exe").readlink().name)
     return False
+
+
+def _has_none(pid: int | str) -> bool:
+    """Tell whether the environment of a program is empty, and not only not there yet: then its end is still at 0."""
+    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # the name before may hold anything
+    start, end = fields[47:49]
+    return start == end != b"0"
 
 
 # Processes found by a mark in their environment, where there is /proc.

@@ -18,7 +18,7 @@ REPLACED_AGAIN = 'exec /bin/sh -c "$0" "$0"'
 
 @contextmanager
 def started(*words: str, **environment: str) -> Iterator[int]:
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE)
+    process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.read(1)  # before it has printed something, it might still be a copy of us
     try:
@@ -35,7 +35,10 @@ def test_a_process_that_becomes_another_program_all_the_time_never_loses_its_mar
             assert b"MARK=one" in environment_of(pid)
 
 
-def test_whoever_has_no_environment_or_has_ended_has_none() -> None:
+def test_whoever_has_no_environment_or_has_ended_has_none_and_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process_environments, "_PAUSE_S", -1.0)  # of which `sleep` says that it is wrong
     with started("/bin/sh", "-c", "exec /usr/bin/env -i /bin/sh -c 'echo ready; read _'") as pid:
         assert {each for each in environment_of(pid) if b"MARK" in each} == set()
     assert environment_of(pid) == set()
