@@ -6,6 +6,7 @@ import platform
 import shutil
 import signal
 import sys
+import zoneinfo
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -37,7 +38,11 @@ settings.load_profile("soak" if SOAK else "commit")
 
 
 def pytest_configure() -> None:
-    """Heed signals that we were started to ignore, as jobs in the background are: what tests start would inherit it."""
+    """Heed signals that we were started to ignore, as jobs in the background are: what tests start would inherit it.
+
+    Zones are those of the package, as in the product: those of a machine differ, in names and in age.
+    """
+    zoneinfo.reset_tzpath(to=())
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
