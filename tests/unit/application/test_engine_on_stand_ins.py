@@ -150,6 +150,26 @@ async def started(bench: Workbench) -> "asyncio.Task[Any]":
     return task
 
 
+class HangsAtFirst:
+    """A model that never answers when it is asked for the first time."""
+
+    def __init__(self) -> None:
+        self.asked: list[Sequence[Message]] = []
+
+    async def __call__(self, messages: Sequence[Message]) -> LLMResponse:
+        self.asked.append(tuple(messages))
+        return await (hang(messages) if len(self.asked) == 1 else HAPPY(messages))
+
+    async def be_interrupted(self, bench: Workbench) -> None:
+        """Start a run and cancel it while we are asked: the request is in the log before that."""
+        task = await started(bench)
+        while not self.asked:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
 async def test_a_cancel_from_elsewhere_ends_a_run_whose_model_hangs() -> None:
     bench = workbench(echo_pack, hang)
     task = await started(bench)
@@ -169,18 +189,9 @@ async def test_a_run_that_nobody_drives_is_cancelled_on_the_spot() -> None:
 
 
 async def test_an_interrupted_run_says_so_and_goes_on_when_resumed() -> None:
-    patience = 0
-
-    async def answer(messages: Sequence[Message]) -> LLMResponse:
-        nonlocal patience
-        patience += 1
-        return await (hang(messages) if patience == 1 else HAPPY(messages))
-
-    bench = workbench(echo_pack, answer)
-    task = await started(bench)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    model = HangsAtFirst()
+    bench = workbench(echo_pack, model)
+    await model.be_interrupted(bench)
     assert bench.kinds()[-1] == "run_interrupted"
     assert fold(RUN, bench.runs.logs[RUN]).status is RunStatus.INTERRUPTED
     result = await bench.resume_run(RUN)
@@ -234,24 +245,17 @@ async def test_a_run_whose_workspace_is_elsewhere_is_not_taken() -> None:
 
 
 async def test_prompt_tools_and_model_come_from_the_log_not_from_todays_pack() -> None:
-    asked: list[Sequence[Message]] = []
-
-    async def answer(messages: Sequence[Message]) -> LLMResponse:
-        asked.append(tuple(messages))
-        return await (hang(messages) if len(asked) == 1 else HAPPY(messages))
-
-    bench = workbench(echo_pack, answer)
-    task = await started(bench)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    model = HangsAtFirst()
+    bench = workbench(echo_pack, model)
+    await model.be_interrupted(bench)
 
     def other_pack(_: str) -> BaseSpecialistPack:
         return BaseSpecialistPack(system_prompt="Different.", tools=[], finish=FINISH)
 
-    later = workbench(other_pack, answer, runs=bench.runs)
+    later = workbench(other_pack, model, runs=bench.runs)
     result = await later.resume_run(RUN)
-    assert asked[-1][0].content == "Echo."
-    assert "no longer there" in asked[-1][-1].content  # the tool has gone, and the model is told
+    assert model.asked[-1][0].content == "Echo."
+    assert "no longer there" in model.asked[-1][-1].content  # the tool has gone, and the model is told
     assert result.status is RunStatus.COMPLETED
     assert sum(isinstance(event.body, PackStarted) for event in bench.runs.logs[RUN]) == 1
 
