@@ -1,4 +1,3 @@
-import asyncio
 import json
 import os
 import signal
@@ -314,41 +313,63 @@ async def test_a_killed_run_that_is_driven_again_knows_what_it_did_before(projec
     assert await project.changed(run_id) == {"src/main.py": "modified", "script.sh": "deleted", "more": "created"}
 
 
-UNDOER = """
-import asyncio, os, sys
+KILLED = 9
+UNDOERS = f"""
+import asyncio, os, sys, traceback
 from pathlib import Path
 from changes_project import Project
 from agent_fabric.domain.ids import RunId
 
-async def main():
-    project = Project(Path(sys.argv[1]))
-    left = [int(sys.argv[3])]
+def undo(run_id, left):
     def kill(event, args):
+        nonlocal left
         if event in ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.symlink") and str(args[-1]) != "-1":
-            left[0] -= 1
-            if left[0] < 0:
-                os._exit(9)
+            left -= 1
+            if left < 0:
+                os._exit({KILLED})
+    project = Project(Path(sys.argv[1]))
     sys.addaudithook(kill)
-    await project.undo(RunId(sys.argv[2]))
+    asyncio.run(project.undo(RunId(run_id)))
 
-asyncio.run(main())
+for line in sys.stdin:
+    run_id, left = line.split()
+    child = os.fork()
+    if not child:
+        try:
+            undo(run_id, int(left))
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+"""Undoes runs that it is told, each in a fork that is killed before it has changed the folder so many times."""
+
+
+@pytest.fixture
+def undoers(project: Project) -> Iterator["subprocess.Popen[str]"]:
+    environment = os.environ | {"PYTHONPATH": str(HERE.parent.parent)}
+    words = [sys.executable, "-c", UNDOERS, str(project.folder)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        yield process
 
 
 @pytest.mark.slow
-async def test_an_undo_killed_at_any_moment_is_finished_by_the_next_one(project: Project) -> None:
+async def test_an_undo_killed_at_any_moment_is_finished_by_the_next_one(
+    project: Project, undoers: "subprocess.Popen[str]"
+) -> None:
+    assert undoers.stdin is not None
+    assert undoers.stdout is not None
     before = project.state()
-    environment = os.environ | {"PYTHONPATH": str(HERE.parent.parent)}
     killed = 0
     for nth in range(60):
         async with project.run() as run_id:
             shell(project, EVERYTHING.replace("mkfifo pipe", ""))
         after = project.state()
-        undoer = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", UNDOER, str(project.folder), run_id, str(nth)), env=environment
-        )
-        finished = await undoer.wait() == 0
-        killed += not finished
+        print(run_id, nth, file=undoers.stdin, flush=True)
+        ended = int(undoers.stdout.readline())
+        assert ended in (0, KILLED)
+        killed += ended == KILLED
         undone = await project.undo(run_id)
         assert not undone.refused, nth
         assert project.state() == before, nth
@@ -357,7 +378,7 @@ async def test_an_undo_killed_at_any_moment_is_finished_by_the_next_one(project:
         assert not redone.refused, nth
         assert project.state() == after, nth
         await project.undo(run_id)
-        if finished:
+        if not ended:
             break
     assert killed > 10
 
