@@ -18,7 +18,7 @@ MAX_GRAPHEME: Final = 64
 
 def utf16_units(text: str) -> int:
     """Return how many UTF-16 units a text has, which is what most platforms count."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def may_cut(text: str, at: int) -> bool:
