@@ -186,7 +186,9 @@ async def served(
                     **SOCKETS,
                 )
             )
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            serving = asyncio.create_task(
+                server._serve([listener])
+            )  # `serve` takes over signals, and the loop never got them back
             token = local_token(folder / ".fabric")
             async with httpx2.AsyncClient(
                 base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S, headers=bearer(token), verify=TLS

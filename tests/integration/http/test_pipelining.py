@@ -59,7 +59,7 @@ async def serving(connection: type[Connection]) -> AsyncIterator[int]:
             echo, http=connection, lifespan="off", ws="none", log_config=None, timeout_graceful_shutdown=1
         )
         server = uvicorn.Server(config)
-        running = asyncio.create_task(server.serve(sockets=[listener]))
+        running = asyncio.create_task(server._serve([listener]))  # `serve` takes over signals
         while not server.started:
             await asyncio.sleep(0.005)
         try:

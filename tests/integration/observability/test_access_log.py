@@ -103,7 +103,7 @@ async def serving(level: Any = "info") -> AsyncIterator[Served]:
     server = uvicorn.Server(uvicorn.Config(AccessLog(application(left)), log_config=None, access_log=False))
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    task = asyncio.create_task(server.serve(sockets=[listener]))
+    task = asyncio.create_task(server._serve([listener]))  # `serve` takes over signals
     try:
         async with httpx2.AsyncClient(
             base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", trust_env=False, timeout=PATIENCE_S
