@@ -16,7 +16,7 @@ from agent_fabric.domain.events import Event, RunCancelled, RunCreated
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.approvals.questions import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.runs.log_inspector import Projection
+from agent_fabric.infrastructure.persistence.runs.log_inspector import Projection, run_row
 from agent_fabric.infrastructure.persistence.runs.run_queue import SqlRunQueue
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.persistence.store import Store
@@ -143,7 +143,7 @@ async def test_an_answer_that_a_cancelled_run_never_read_is_no_damage_in_a_run_o
     await store.write(lambda connection: connection.execute(decided))
 
     def damage(connection: SqlConnection) -> list[str]:
-        return list(projection.damage(connection, store.keys, 1, None))
+        return list(projection.damage(connection, store.keys, run_row(connection, card.run_id), None))
 
     noticed = (
         [] if not owner else [f"approval {card.approval_id} is not what its log says: status, decided_by, decided_at"]

@@ -22,6 +22,11 @@ def version_of(kind: str) -> int:
     return _VERSIONS.get(kind, 1)
 
 
+def is_known(kind: str, version: int) -> bool:
+    """Tell whether this program reads events of a kind in this version."""
+    return kind in _CLASSES and version <= version_of(kind)
+
+
 def body_from(
     kind: str, version: int, payload: Mapping[str, Any], *, upcasters: Mapping[str, tuple[Upcaster, ...]] = UPCASTERS
 ) -> Body:

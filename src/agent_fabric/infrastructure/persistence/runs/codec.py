@@ -50,10 +50,13 @@ def decode(
 
     With `beginning`, only the beginnings of very long texts are read.
     """
+    return body_from(kind, version, restore(payload, blob, beginning))
+
+
+def restore(payload: bytes, blob: Callable[[bytes], bytes], beginning: Beginning | None = None) -> Any:
+    """Return what a payload says, with its long texts; as `decode`, before it becomes a body."""
     value = load_json(payload)
-    if refers_to_blobs(payload):
-        value = _restore(value, blob, beginning)
-    return body_from(kind, version, value)
+    return _restore(value, blob, beginning) if refers_to_blobs(payload) else value
 
 
 def blobs_named_in(payload: bytes) -> Iterator[bytes]:

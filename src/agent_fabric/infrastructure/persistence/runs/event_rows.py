@@ -49,7 +49,7 @@ def number_of(connection: SqlConnection, run_id: RunId) -> int:
     """
     row = connection.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).fetchone()
     if row is None:
-        raise _not_found(run_id)
+        raise no_such_run(run_id)
     return int(row[0])
 
 
@@ -70,11 +70,12 @@ def locate(connection: SqlConnection, run_id: RunId) -> Located:
     query = "SELECT number, key FROM runs LEFT JOIN run_keys ON run = number WHERE run_id = ?"
     row = connection.execute(query, (run_id,)).fetchone()
     if row is None:
-        raise _not_found(run_id)
+        raise no_such_run(run_id)
     return Located(*row)
 
 
-def _not_found(run_id: RunId) -> RunNotFound:
+def no_such_run(run_id: RunId) -> RunNotFound:
+    """Return the error of a run that is not there."""
     return RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
 
 

@@ -8,7 +8,7 @@ import hashlib
 import zlib
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus, follow_approvals
 from agent_fabric.application.ports.audit import LogCondition
@@ -21,11 +21,12 @@ from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import Event, RunCreated, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.consequences import consequences, has_consequences
+from agent_fabric.domain.runs.event_versions import is_known
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.approvals.questions import cards_of, plain_field
-from agent_fabric.infrastructure.persistence.runs.codec import decode
+from agent_fabric.infrastructure.persistence.runs.codec import decode, restore
 from agent_fabric.infrastructure.persistence.runs.event_bodies import DAMAGE, blob_pieces, pieces_of
-from agent_fabric.infrastructure.persistence.runs.event_rows import chaining, locate
+from agent_fabric.infrastructure.persistence.runs.event_rows import chaining, no_such_run
 from agent_fabric.infrastructure.persistence.runs.inbox import unsealed_payload
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys, event_place, is_sealed, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import Database, Row, SqlConnection
@@ -66,45 +67,36 @@ class Projection:
             self._status, self._wake_at = following.status, following.wake_at
         follow_approvals(self._cards, self._run_id, following)
 
-    def damage(self, connection: SqlConnection, keys: RunKeys, number: int, cipher: Cipher | None) -> Iterator[str]:
+    def damage(self, connection: SqlConnection, keys: RunKeys, row: "RunRow", cipher: Cipher | None) -> Iterator[str]:
         """Return where the tables say something else, one sentence each."""
         if self._known:  # a newer program's events may have had other consequences
-            yield from self._status_damage(connection, number)
-            yield from self._approval_damage(connection, keys, number, cipher)
+            yield from self._status_damage(connection, row)
+            yield from self._approval_damage(connection, keys, row.number, cipher)
 
-    def _status_damage(self, connection: SqlConnection, number: int) -> Iterator[str]:
-        query = (
-            "SELECT runs.status, runs.wake_at, runs.created_at, runs.owner, runs.visibility,"
-            " CASE WHEN runs.parent IS NOT NULL THEN"
-            " coalesce(parents.run_id, (SELECT run_id FROM audit_chain WHERE run = runs.parent LIMIT 1), '?') END,"
-            " runs.continues, (SELECT number FROM runs AS earlier WHERE earlier.run_id = ?), runs.trial_of,"
-            " runs.pool, runs.session_id"
-            " FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
-        )
+    def _status_damage(self, connection: SqlConnection, row: "RunRow") -> Iterator[str]:
         created = self._created
-        continues = None if created is None else created.continues
-        (row,) = connection.execute(query, (continues, number)).fetchall()
-        status, wake_at, created_at, owner, visibility, parent, earlier, recorded_earlier, trial_of, pool, session = row
-        if status != self._status:
-            yield f"the store says that the run is {status}, but its log ends as {self._status.value}"
-        if wake_at != self._wake_at:
-            yield f"the table of runs has another time at which it goes on ({wake_at}) than its log ({self._wake_at})"
-        if self._created_at is not None and not abs(created_at - self._created_at) <= CREATION_S:
-            yield f"the table of runs has another time of its beginning ({created_at}) than its log"
-        if created is not None and (owner, visibility) != (created.owner, created.visibility):
-            yield f"the table of runs has another owner or visibility ({owner}, {visibility}) than its log"
+        if row.status != self._status:
+            yield f"the store says that the run is {row.status}, but its log ends as {self._status.value}"
+        if row.wake_at != self._wake_at:
+            yield (
+                f"the table of runs has another time at which it goes on ({row.wake_at}) than its log ({self._wake_at})"
+            )
+        if self._created_at is not None and not abs(row.created_at - self._created_at) <= CREATION_S:
+            yield f"the table of runs has another time of its beginning ({row.created_at}) than its log"
+        if created is not None and (row.owner, row.visibility) != (created.owner, created.visibility):
+            yield f"the table of runs has another owner or visibility ({row.owner}, {row.visibility}) than its log"
         recorded = created.parent.run_id if created is not None and created.parent else None
-        if parent != recorded:
-            yield f"the table of runs says that it works for {parent}, and its log for {recorded}"
-        if earlier != recorded_earlier:
+        if row.parent != recorded:
+            yield f"the table of runs says that it works for {row.parent}, and its log for {recorded}"
+        if row.continues != _number_of(connection, None if created is None else created.continues):
             yield "the table of runs names another run that it follows up than its log"
         if created is None:
             return
-        if trial_of != created.trial_of:
+        if row.trial_of != created.trial_of:
             yield "the table of runs names another evaluation that it is a trial of than its log"
-        if pool != (created.pool or DEFAULT_POOL):
-            yield f"the table of runs has another pool ({pool}) than its log"
-        if session != created.session:
+        if row.pool != (created.pool or DEFAULT_POOL):
+            yield f"the table of runs has another pool ({row.pool}) than its log"
+        if row.session_id != created.session:
             yield "the table of runs names another session that it is a turn of than its log"
 
     def _is_late_answer(self, card: ApprovalCard) -> bool:
@@ -120,7 +112,8 @@ class Projection:
         except (ValueError, KeyError, TypeError, zlib.error) as problem:
             yield f"its approvals cannot be read: {problem}"
             return
-        answers = _answers(connection, number, cipher)
+        waits = any(card.status is ApprovalStatus.PENDING for card in self._cards.values())
+        answers = _answers(connection, number, cipher) if waits else {}
         for approval_id in sorted(found.keys() | self._cards.keys()):
             card, recorded = found.get(approval_id), self._cards.get(approval_id)
             if card is None:
@@ -197,12 +190,12 @@ def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogC
     Raises:
         RunNotFound: there is none with this id.
     """
-    number, key = locate(connection, run_id)
+    run = run_row(connection, run_id)
+    number = run.number
     try:
-        bodies: _Bodies | None = _Bodies(connection, keys.cipher(run_id, key))
+        bodies: _Bodies | None = _Bodies(connection, keys.cipher(run_id, run.key))
     except RunKeyMissing:
         bodies = None
-    ((status,),) = connection.execute("SELECT status FROM runs WHERE number = ?", (number,)).fetchall()
     damage = _Sentences()
     projection = Projection(run_id)
     readable = bodies is not None
@@ -224,9 +217,13 @@ def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogC
         if bodies is not None and payload is not None:
             try:
                 bodies.large = False
-                body = decode(kind, version, bodies.plain(seq, kind, payload), bodies.blob)
-                event = Event(seq, ts, LaneId(lane) if lane is not None else None, step, body)
-                projection.follow(event, whole=not bodies.large)
+                plain = bodies.plain(seq, kind, payload)
+                if is_known(kind, version) and not has_consequences(kind):
+                    restore(plain, bodies.blob)  # whether it can be read is all there is to know
+                else:
+                    body = decode(kind, version, plain, bodies.blob)
+                    event = Event(seq, ts, LaneId(lane) if lane is not None else None, step, body)
+                    projection.follow(event, whole=not bodies.large)
             except RunKeyMissing:
                 bodies, readable = None, False
             except DAMAGE as problem:
@@ -234,9 +231,57 @@ def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogC
                 readable = False
         head, expected = digest, seq + 1
     if bodies is not None and readable:
-        for sentence in projection.damage(connection, keys, number, bodies.cipher):
+        for sentence in projection.damage(connection, keys, run, bodies.cipher):
             damage.add(sentence)
-    return LogCondition(events=expected, head=head.hex(), status=str(status), damage=damage.sentences())
+    return LogCondition(events=expected, head=head.hex(), status=str(run.status), damage=damage.sentences())
+
+
+class RunRow(NamedTuple):
+    """What the store says of a run beside its log."""
+
+    number: int
+    key: bytes | None
+    status: str
+    wake_at: float | None
+    created_at: float
+    owner: str
+    visibility: str
+    parent: str | None
+    """The id of the run that it works for."""
+    continues: int | None
+    trial_of: str
+    pool: str
+    session_id: str
+
+
+def run_row(connection: SqlConnection, run_id: RunId) -> RunRow:
+    """Look a run up.
+
+    Raises:
+        RunNotFound: there is none with this id.
+    """
+    row = connection.execute(_RUN, (run_id,)).fetchone()
+    if row is None:
+        raise no_such_run(run_id)
+    return RunRow(*row)
+
+
+_RUN = (
+    "SELECT runs.number, key, runs.status, runs.wake_at, runs.created_at, runs.owner, runs.visibility,"
+    " CASE WHEN runs.parent IS NOT NULL THEN"
+    " coalesce(parents.run_id, (SELECT run_id FROM audit_chain WHERE run = runs.parent LIMIT 1), '?') END,"
+    " runs.continues, runs.trial_of, runs.pool, runs.session_id"
+    " FROM runs LEFT JOIN run_keys ON run_keys.run = runs.number LEFT JOIN runs AS parents"
+    " ON parents.number = runs.parent WHERE runs.run_id = ?"
+)
+
+
+def _number_of(connection: SqlConnection, run_id: RunId | None) -> int | None:
+    """Return the number of a run; None: it is not there, or none is named."""
+    if run_id is None:
+        return None
+    row = connection.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _rows(connection: SqlConnection, number: int) -> Iterator[Row]:
@@ -244,9 +289,9 @@ def _rows(connection: SqlConnection, number: int) -> Iterator[Row]:
     last: int | None = -1
     while last is not None:
         rows, last = connection.execute(_PAGE, (SHORT_BYTES, number, last, PAGE)).fetchall(), None
-        for row in rows:
-            yield row
-            last = row[1]
+        yield from rows
+        if len(rows) == PAGE:
+            last = rows[-1][1]
 
 
 _PAGE = (
