@@ -88,6 +88,7 @@ from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.infrastructure.backup.make import Backup
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.cluster.bus.outgoing import OutgoingMessages
+from agent_fabric.infrastructure.cluster.heap import share_heap
 from agent_fabric.infrastructure.cluster.wake_ups.choose import (
     HintedPause,
     delta_pokes,
@@ -415,6 +416,7 @@ def build_server(
     Raises:
         StoreUnavailable: the store cannot be opened.
     """
+    share_heap()  # before there are threads that have one of their own
     config = loaded.config
     outgoing = OutgoingMessages(config.nats)
     watchers = Watchers(config, outgoing.bus)

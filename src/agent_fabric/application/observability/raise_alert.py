@@ -1,7 +1,7 @@
 """Watches values and events, and tells people when something is wrong and when it is over."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,8 +67,8 @@ class RaiseAlerts(EventsOnly):
     _changed_at: dict[str, float] = field(default_factory=dict)
     _about: dict[str, list[AlertRule]] = field(default_factory=dict)
     """The rules about events, by kind."""
-    _happened: "deque[tuple[float, type]]" = field(default_factory=deque)
-    """What the window holds."""
+    _happened: "deque[tuple[int, Counter[type]]]" = field(default_factory=deque)
+    """What the window holds: how often each kind happened in each second, so that many take no more memory."""
     _lines: "dict[str, asyncio.Queue[dict[str, Any]]]" = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -105,7 +105,11 @@ class RaiseAlerts(EventsOnly):
         for event in events:
             kind = type(event.body)
             if kind in _COUNTED:
-                self._happened.append((self.clock.monotonic(), kind))
+                second = int(self.clock.monotonic())
+                if not self._happened or self._happened[-1][0] != second:
+                    self._forget_before(second - WINDOW_S)
+                    self._happened.append((second, Counter()))
+                self._happened[-1][1][kind] += 1
             if self._about:
                 self.note_event(event.body.kind, run_id=run_id)
 
@@ -123,14 +127,19 @@ class RaiseAlerts(EventsOnly):
         return [(rule, self._alerts.get(rule.name, Alert()), self._changed_at.get(rule.name)) for rule in self.rules]
 
     def _window(self, now: float) -> dict[str, float]:
-        while self._happened and now - self._happened[0][0] > WINDOW_S:
-            self._happened.popleft()
-        kinds = [kind for _, kind in self._happened]
-        settled, failed = sum(kind is not ModelFailed for kind in kinds), kinds.count(RunFailed)
+        self._forget_before(now - WINDOW_S)
+        kinds = Counter[type]()
+        for _, happened in self._happened:
+            kinds += happened
+        settled = kinds.total() - kinds[ModelFailed]
         return {
-            "runs_failed_ratio": failed / settled if settled >= FEWEST else 0.0,
-            "model_errors_per_minute": 60 * kinds.count(ModelFailed) / WINDOW_S,
+            "runs_failed_ratio": kinds[RunFailed] / settled if settled >= FEWEST else 0.0,
+            "model_errors_per_minute": 60 * kinds[ModelFailed] / WINDOW_S,
         }
+
+    def _forget_before(self, second: float) -> None:
+        while self._happened and self._happened[0][0] < second:
+            self._happened.popleft()
 
     def _note(self, rule: AlertRule, change: AlertChange, *, run_id: RunId | None = None, about: str = "") -> None:
         before = self._alerts.get(rule.name, Alert())

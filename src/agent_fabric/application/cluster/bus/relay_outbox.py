@@ -41,6 +41,11 @@ class RelayOutbox:
         """Learn that this process has noted events of a run: no one else will relay them any sooner."""
         self._own.add(run_id)
 
+    @property
+    def own_runs(self) -> frozenset[RunId]:
+        """The runs of which this process has noted events that are not relayed yet."""
+        return frozenset(self._own)
+
     async def __call__(self) -> None:
         while True:
             try:
@@ -56,7 +61,11 @@ class RelayOutbox:
             StoreUnavailable: the outbox cannot be read or written.
         """
         due = self.clock.now() - GRACE_S
-        for row in await self.outbox.rows(limit=MAX_ROWS):
+        looked_for = set(self._own)
+        rows = await self.outbox.rows(limit=MAX_ROWS)
+        if len(rows) < MAX_ROWS:  # the others are told already, or there was nothing to tell: so it is with most runs
+            self._own -= looked_for - {row.run_id for row in rows}
+        for row in rows:
             if (row.run_id in self._own or row.noted_at <= due) and not await self._relay_row(row):
                 return
         put = [message for message, _ in await self.outbox.messages(limit=MAX_ROWS)]

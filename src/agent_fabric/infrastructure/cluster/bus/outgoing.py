@@ -11,7 +11,7 @@ from agent_fabric.application.ports.pending_work import OUTBOX
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.config.schema.cluster import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.domain.events import Event
+from agent_fabric.domain.events import Event, RunCompleted
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.announcements import is_announced
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
@@ -55,7 +55,7 @@ class OutgoingMessages(EventsOnly):
         )
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
-        if self._relay is not None and any(is_announced(event, of_workflow=True) for event in events):
+        if self._relay is not None and any(map(_may_be_noted, events)):
             self._relay.own(run_id)
             self._hint()
 
@@ -69,6 +69,12 @@ class OutgoingMessages(EventsOnly):
 
     def _hint(self) -> None:
         self._hints.poke(_NOTED, {})
+
+
+def _may_be_noted(event: Event) -> bool:
+    """Tell whether the outbox may have something of an event: not of how a task ends, which has specialists."""
+    body = event.body
+    return is_announced(event, of_workflow=not (isinstance(body, RunCompleted) and body.specialist_ids))
 
 
 def _open_durable_bus(nats: NatsConfig) -> DurableBus:

@@ -80,6 +80,13 @@ async def test_what_this_process_has_noted_is_told_at_once_under_its_own_id(
     ]
 
 
+async def test_a_run_that_has_noted_nothing_is_not_kept_in_mind(relay: RelayOutbox, storage: MemoryStorage) -> None:
+    await storage.runs.create(OTHER, log(run_created()))
+    relay.own(OTHER)
+    await relay.relay()
+    assert relay.own_runs == frozenset()
+
+
 async def test_what_others_have_noted_is_left_to_them_for_a_while(
     relay: RelayOutbox, storage: MemoryStorage, bus: Bus, clock: FrozenClock
 ) -> None:
