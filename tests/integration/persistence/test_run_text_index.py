@@ -1,5 +1,6 @@
 """Search by words uses an index that every search brings up to date."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -105,10 +106,11 @@ async def test_what_is_appended_later_is_found_by_the_next_search(
 
 
 async def test_runs_that_were_there_before_the_index_are_indexed_in_batches(
-    runs: SqlRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
+    runs: SqlRunRepository, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_text_index, "_INDEX", replace(run_text_index._INDEX, max_texts=3))
     monkeypatch.setattr(index_batches, "_MAX_EVENTS", 7)
+    catalogue = SqlRunCatalogue(store)
     for number in range(20):
         await run(runs, f"run-{number}", f"task number {number:03}", "done")
     assert len(await found(catalogue, "task", limit=50)) == 20
@@ -263,11 +265,12 @@ async def test_searches_filter_by_owner_status_and_time(runs: SqlRunRepository, 
 
 
 async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_still_indexed(
-    runs: SqlRunRepository, catalogue: SqlRunCatalogue, store: Store, monkeypatch: pytest.MonkeyPatch
+    runs: SqlRunRepository, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_text_index, "_ACTIVITY_INDEX", replace(run_text_index._ACTIVITY_INDEX, max_texts=3))
     monkeypatch.setattr(index_batches, "_MAX_EVENTS", 7)
     monkeypatch.setattr(run_catalogue, "INDEX_PATIENCE_S", 0.0)
+    catalogue = SqlRunCatalogue(store)
     for number in range(20):
         await active(runs, f"run-{number}", said(f"word{number:03}"))
     assert await catalogue.count_unindexed() == 60
@@ -278,8 +281,30 @@ async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_sti
     assert store.read_now(lambda it: run_text_index._ACTIVITY_INDEX._next_batch(it, SQLITE)) == (60, 60, [], False)
 
 
-async def test_what_has_no_place_in_the_index_hides_nothing_behind_it(
+async def test_a_search_does_not_wait_for_an_index_that_lacks_many_events(
     runs: SqlRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await active(runs, "early", said("otters"))
+    assert await found(catalogue, "otters") == ["early"]
+    monkeypatch.setattr(run_catalogue, "FEW_EVENTS", 2)
+    await active(runs, "late", said("otters"))
+    with monkeypatch.context() as slow:
+        going_on = asyncio.Event()
+        catch_up = index_batches.KeptIndex._catch_up
+
+        async def catch_up_later(index: index_batches.KeptIndex) -> None:
+            await going_on.wait()
+            await catch_up(index)
+
+        slow.setattr(index_batches.KeptIndex, "_catch_up", catch_up_later)
+        assert await found(catalogue, "otters") == ["early"]
+        going_on.set()
+    await catalogue.update_index()  # which the search has begun
+    assert await found(catalogue, "otters") == ["late", "early"]
+
+
+async def test_what_has_no_place_in_the_index_hides_nothing_behind_it(
+    runs: SqlRunRepository, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row_of = run_text_index._ACTIVITY_INDEX.row_of
     without_long = replace(
@@ -288,6 +313,7 @@ async def test_what_has_no_place_in_the_index_hides_nothing_behind_it(
         row_of=lambda run, seq, kind: row_of(run, seq, kind) if seq < 2 else None,
     )
     monkeypatch.setattr(run_text_index, "_ACTIVITY_INDEX", without_long)
+    catalogue = SqlRunCatalogue(store)
     await active(runs, "long", *(said(f"word{number}") for number in range(9)))
     await active(runs, "next", said("otters"))
     assert await found(catalogue, "otters") == ["next"]

@@ -3,6 +3,7 @@
 Each index keeps in a table how far it has come. Encrypted runs are never indexed.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ class EventIndex:
     """Writes texts that are not empty."""
 
     async def catch_up(self, database: Database) -> None:
-        """Index what was appended since the last time.
+        """Index what was appended since the last time, as far as it is there at the end of the last batch.
 
         Raises:
             StoreUnavailable: the store cannot be read or written.
@@ -73,6 +74,8 @@ class EventIndex:
                 await database.write(partial(self._write, batch=batch, search=search))
             except StoreFull as problem:  # what is indexed can still be searched
                 _log.warning("Runs are searched with an old index: %s", problem.message)
+                return
+            if not batch.rest:  # where runs never pause, there would always be a few more events
                 return
             batch = await database.read(next_batch)
 
@@ -107,6 +110,40 @@ class EventIndex:
         if not connection.execute(query, (batch.upto, batch.before)).fetchall():
             return  # another process was faster
         self.put(connection, search, [each for each in batch.texts if each.text])
+
+
+class KeptIndex:
+    """Keeps one index up to date. Other reads and writes go on in between."""
+
+    def __init__(self, database: Database, index: EventIndex) -> None:
+        self._database = database
+        self._index = index
+        self._is_wanted = False
+        """Whether someone has come since the index was last looked at."""
+        self._catching_up: asyncio.Task[None] | None = None
+
+    async def count_unindexed(self) -> int:
+        """Return how many events have not been looked at."""
+        return await self._database.read(self._index.count_unindexed)
+
+    async def catch_up(self, *, patience_s: float | None = None) -> None:
+        """Index what was appended since the last time; after `patience_s`, the rest is indexed in the background.
+
+        Raises:
+            StoreUnavailable: the store cannot be read or written.
+        """
+        self._is_wanted = True
+        task = self._catching_up
+        if task is None or task.done():
+            task = self._catching_up = asyncio.create_task(self._catch_up())
+        await asyncio.wait([task], timeout=patience_s)
+        if task.done():
+            task.result()
+
+    async def _catch_up(self) -> None:
+        while self._is_wanted:
+            self._is_wanted = False
+            await self._index.catch_up(self._database)
 
 
 _NEWEST = "SELECT coalesce(max(position), 0) FROM events"

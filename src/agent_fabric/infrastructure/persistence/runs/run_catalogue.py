@@ -16,6 +16,7 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, LOCAL_OWNER, Owne
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.runs.event_bodies import body_reader, readable
+from agent_fabric.infrastructure.persistence.runs.index_batches import KeptIndex
 from agent_fabric.infrastructure.persistence.runs.run_reader import status_of
 from agent_fabric.infrastructure.persistence.runs.run_text_index import (
     SEQ_BITS,
@@ -41,7 +42,9 @@ _LAST_CHARACTER = "\U0010ffff"
 AT_ONCE = 200
 """Runs looked at in one go, so that other readers have their turn in between."""
 INDEX_PATIENCE_S = 5.0
-"""How long a search waits for the index of what older runs did; it is completed in the background."""
+"""How long a search waits for the indexes when few events are missing in them."""
+FEW_EVENTS = 500
+"""With more, a search does not wait: it finds what is indexed, and the rest is indexed in the background."""
 MAX_LOOKED_AT = 10_000
 """Runs looked at for one page; a filter that fits few of them takes several pages."""
 
@@ -69,8 +72,7 @@ class SqlRunCatalogue:
         terms = terms_of(query)
         if not terms:
             return []
-        await self._index.catch_up()
-        await self._activity.catch_up(patience_s=INDEX_PATIENCE_S)
+        await self._catch_up(self._index, self._activity)
         text_search = self._database.dialect.text_search
         hits = search_hits(text_search, terms)
         visible, wanted = visible_to(viewer), _wanted_condition(only)
@@ -123,6 +125,12 @@ class SqlRunCatalogue:
             older_than = records[-1][0]
         return scores
 
+    async def _catch_up(self, *indexes: KeptIndex) -> None:
+        """Bring indexes up to date; what they lack is indexed in the background when it would take long."""
+        for index in indexes:
+            few = await index.count_unindexed() <= FEW_EVENTS
+            await index.catch_up(patience_s=INDEX_PATIENCE_S if few else 0.0)
+
     async def update_index(self) -> None:
         await self._index.catch_up()
         await self._activity.catch_up()
@@ -170,7 +178,7 @@ class SqlRunCatalogue:
         found: list[tuple[int, RunRecord]] = []
         older_than = wanted.older_than
         if wanted.words.strip():
-            await self._index.catch_up()
+            await self._catch_up(self._index)
         at_once = AT_ONCE if _is_particular(wanted) else wanted.limit + 1
         for _ in range(0, MAX_LOOKED_AT, at_once):
             next_ones = partial(self._records, wanted=replace(wanted, older_than=older_than, limit=at_once))

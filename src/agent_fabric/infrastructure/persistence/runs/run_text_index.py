@@ -4,7 +4,6 @@ Every search first indexes what was appended since the last one, so writing a lo
 are never indexed.
 """
 
-import asyncio
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.models.events import PlainAnswerAccepted
 from agent_fabric.domain.workflows.events import SignalReceived, StepFinished, StepStarted
 from agent_fabric.infrastructure.persistence.runs.event_bodies import body_reader
-from agent_fabric.infrastructure.persistence.runs.index_batches import EventIndex, IndexedText
+from agent_fabric.infrastructure.persistence.runs.index_batches import EventIndex, IndexedText, KeptIndex
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 from agent_fabric.infrastructure.persistence.text_search import TRIGRAM, TextSearch, space_words, without_spaces
 
@@ -51,7 +50,7 @@ _ACTIVITY_KINDS: Final = tuple(
 )
 
 
-class RunActivityIndex:
+class RunActivityIndex(KeptIndex):
     """Keeps the index of what runs did and said up to date: words are found at their beginning, phrases as they stand.
 
     Each event is a row of its own; its number holds the run's. Indexing happens in small batches beside other work, so
@@ -59,25 +58,7 @@ class RunActivityIndex:
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-        self._catching_up: asyncio.Task[None] | None = None
-
-    async def count_unindexed(self) -> int:
-        """Return how many events have not been looked at."""
-        return await self._database.read(_ACTIVITY_INDEX.count_unindexed)
-
-    async def catch_up(self, *, patience_s: float | None = None) -> None:
-        """Index what was appended since the last time; after `patience_s`, the rest is indexed in the background.
-
-        Raises:
-            StoreUnavailable: the store cannot be read or written.
-        """
-        task = self._catching_up
-        if task is None or task.done():
-            task = self._catching_up = asyncio.create_task(_ACTIVITY_INDEX.catch_up(self._database))
-        await asyncio.wait([task], timeout=patience_s)
-        if task.done():
-            task.result()
+        super().__init__(database, _ACTIVITY_INDEX)
 
 
 def activity_text(connection: SqlConnection, run: int, seq: int) -> str:
@@ -183,24 +164,14 @@ _WORD = re.compile(r"\w+")
 _TERM = re.compile(r'"([^"]+)"|(\S+)')
 
 
-class RunTextIndex:
+class RunTextIndex(KeptIndex):
     """Keeps the index of tasks and summaries up to date.
 
     Words of three and more characters are found anywhere in a text, shorter ones as whole words.
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-        self._catching_up = asyncio.Lock()
-
-    async def catch_up(self) -> None:
-        """Index what was appended since the last time. Other reads and writes go on in between.
-
-        Raises:
-            StoreUnavailable: the store cannot be read or written.
-        """
-        async with self._catching_up:
-            await _INDEX.catch_up(self._database)
+        super().__init__(database, _INDEX)
 
 
 def _text_of(connection: SqlConnection, run: int, seq: int, kind: str, version: int, payload: bytes) -> str:
