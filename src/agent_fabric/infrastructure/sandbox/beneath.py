@@ -83,14 +83,15 @@ class Beneath:
         root: Path,
         *,
         use_openat2: bool | None = None,
-        owner: tuple[int, int] | None = None,
+        owner: Callable[[], tuple[int, int] | None] = lambda: None,
         hidden: frozenset[bytes] = frozenset(),
         protected: Callable[[str], bool] | None = None,
     ) -> None:
         """Work below `root`.
 
-        Files and folders that are made are given to the user and group `owner`. Names in `hidden`, directly below the
-        root, are as if they were not there. Paths of which `protected` says so can be read but not written.
+        Files and folders that are made are given to the user and group that `owner` returns then. Names in `hidden`,
+        directly below the root, are as if they were not there. Paths of which `protected` says so can be read but not
+        written.
         """
         self._root = os.path.realpath(os.fsencode(root))
         self._own_paths = {self._root, os.fsencode(root.absolute())}
@@ -148,7 +149,7 @@ class Beneath:
             folder = self._make_folders(wanted.parts[:-1], wanted.parts[-1])
             try:
                 before = self._replaceable(folder, wanted)
-                _replace(folder, wanted.parts[-1], data, before, self._owner)
+                _replace(folder, wanted.parts[-1], data, before, self._owner())
             finally:
                 os.close(folder)
         return before is None
@@ -274,9 +275,9 @@ class Beneath:
             is_new = True
         made = _step_into(parent, name, _FOLDER)
         os.close(parent)
-        if is_new and self._owner is not None:
+        if is_new and (owner := self._owner()) is not None:
             try:
-                os.fchown(made, *self._owner)
+                os.fchown(made, *owner)
             except OSError:
                 os.close(made)
                 raise

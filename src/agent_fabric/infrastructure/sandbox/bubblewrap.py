@@ -8,7 +8,7 @@ import secrets
 import stat
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -116,13 +116,13 @@ class BubblewrapSandbox(WorkspaceFiles):
         Raises:
             ConfigError: the workspace is the system's, or what must be hidden lies deep in it.
         """
-        require_workspace(workspace)
         self._given_workspace = workspace
+        self._workspace = require_workspace(workspace)
         self._run_id = run_id
         self._limits = limits or SandboxLimits()
         self._uid = uid
         self._hidden = hidden
-        self._hidden_names = _hidden_names(workspace, hidden)
+        self._hidden_names = _hidden_names(self._workspace, hidden)
         self._egress_socket = egress_socket
         self._max_output_bytes = max_output_bytes
         self._given_environment = environment
@@ -141,10 +141,6 @@ class BubblewrapSandbox(WorkspaceFiles):
     # A box is made for every run, and many runs use only a part of it: so each part when it is first needed.
 
     @cached_property
-    def _workspace(self) -> Path:
-        return self._given_workspace.resolve()
-
-    @cached_property
     def _protected(self) -> ProtectedPaths:
         return ProtectedPaths(self._workspace, (*PROTECTED_AT_TOP, *self._hidden_names))
 
@@ -155,11 +151,12 @@ class BubblewrapSandbox(WorkspaceFiles):
     def _is_protected(self, path: str) -> bool:
         return is_protected(path) or any(PurePath(path).is_relative_to(own) for own in self._own_program)
 
-    @property
-    def _files(self) -> Beneath:  # made each time: a container of the same run may have been given the workspace
+    @cached_property
+    def _files(self) -> Beneath:
         return Beneath(
             self._workspace,
-            owner=maker_for(self._workspace, self._uid),
+            # Looked up each time: a container of the same run may have been given the workspace.
+            owner=partial(maker_for, self._workspace, self._uid),
             hidden=frozenset(map(os.fsencode, self._hidden_names)),
             protected=self._is_protected,
         )
@@ -356,7 +353,7 @@ def _hidden_names(workspace: Path, hidden: Path | None) -> tuple[str, ...]:
     """
     names = set(map(os.fsdecode, HIDDEN))
     if hidden is not None:
-        inner, outer = hidden.resolve(), workspace.resolve()
+        inner, outer = hidden.resolve(), workspace
         if inner.is_relative_to(outer):
             if inner.parent != outer:
                 raise ConfigError(

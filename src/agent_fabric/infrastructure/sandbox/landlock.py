@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -130,10 +130,10 @@ class LandlockSandbox(WorkspaceFiles):
         self._under_way: set[asyncio.Task[Any]] = set()
         self._running: set[str] = set()
 
-    @property
-    def _files(self) -> Beneath:  # made each time: the workspace may have been given away meanwhile
-        return Beneath(
-            self._workspace, owner=maker_for(self._workspace, self._uid), hidden=HIDDEN, protected=is_protected
+    @cached_property
+    def _files(self) -> Beneath:
+        return Beneath(  # whose the workspace is, is looked up each time: it may have been given away meanwhile
+            self._workspace, owner=partial(maker_for, self._workspace, self._uid), hidden=HIDDEN, protected=is_protected
         )
 
     @cached_property

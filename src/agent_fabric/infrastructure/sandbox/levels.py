@@ -62,9 +62,9 @@ def make_box(
     Raises:
         ConfigError: this level cannot be had on this system, or not for this workspace.
     """
-    require_workspace(workspace)
     around = around or Surroundings()
-    if level != "A":  # which makes it read-only
+    if level != "A":  # which looks itself, and makes us read-only
+        require_workspace(workspace)
         require_elsewhere(workspace)
     match level:
         case "A":

@@ -117,7 +117,10 @@ class ContainerSandbox(WorkspaceFiles):
     @cached_property
     def _files(self) -> Beneath:
         return Beneath(
-            self._workspace, owner=self._owner if os.getuid() == 0 else None, hidden=HIDDEN, protected=is_protected
+            self._workspace,
+            owner=lambda: self._owner if os.getuid() == 0 else None,
+            hidden=HIDDEN,
+            protected=is_protected,
         )
 
     @cached_property

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path, PurePath
 
 from agent_fabric.domain.errors import ConfigError
@@ -30,18 +31,27 @@ _OWN = "/.fabric/runs/"
 """A workspace that we made ourselves, wherever the store is, such as below `/var/lib`."""
 
 
-def require_workspace(folder: Path) -> None:
-    """Refuse a folder that is the system's, or that has the system's or a person's whole home in it.
+def require_workspace(folder: Path) -> Path:
+    """Return a folder without links on the way to it.
+
+    Refused is one that is the system's, or that has the system's or a person's whole home in it.
 
     Raises:
         ConfigError: it cannot be a workspace.
     """
     path = os.path.realpath(folder)
-    if not may_be_workspace(path, homes=(os.path.realpath(os.path.expanduser("~")), "/root")):  # noqa: PTH111 - as below
+    if not may_be_workspace(path, homes=(_real_path(os.path.expanduser("~")), "/root")):  # noqa: PTH111 - as below
         raise ConfigError(
             f"{path!r} cannot be a workspace: it belongs to the system, or is a whole home folder",
             hint="Work in a project's own folder.",
         )
+    return Path(path)
+
+
+@cache
+def _real_path(home: str) -> str:
+    """Return a home without links on the way to it, looked up once: it is the same for every run."""
+    return os.path.realpath(home)
 
 
 def may_be_workspace(path: str, *, homes: Iterable[str]) -> bool:

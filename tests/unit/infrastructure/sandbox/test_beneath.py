@@ -444,7 +444,7 @@ def test_no_path_leads_out_of_a_guarded_folder_or_into_what_is_hidden(guarded: B
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_made_belongs_to_the_owner_that_was_named(root: Path, way: bool) -> None:
-    files = Beneath(root, use_openat2=way, owner=(1234, 4321))
+    files = Beneath(root, use_openat2=way, owner=lambda: (1234, 4321))
     files.write_file("made/by/us", b"x")
     files.write_file("file", b"changed")
     for path in ("made", "made/by", "made/by/us", "file"):
