@@ -70,6 +70,7 @@ PARTS: dict[str, Part] = {
         ("tests/e2e/models", "tests/e2e/workflows", "tests/integration/llm", "tests/e2e/page/test_fresh_machine.py"),
         "soak",
     ),
+    "growth": Part(("tests/e2e/server/test_growth.py",)),
     "processes": Part(("tests/e2e",), "not soak", fresh=True),
     "postgres": Part(
         tuple(f"tests/integration/{each}" for each in ("http", "fleet", "channels", "page", "client")),
