@@ -28,7 +28,7 @@ ORDER = [row[0].strip("`") for row in table("room")]
 ROOMS = frozenset(ORDER)
 
 FLOORS = {
-    "domain": (words("definitions"), words("deserialize errors events ids plural")),
+    "domain": (words("definitions"), words("dataclass deserialize errors events ids plural")),
     "application": (words("ports"), words("attempts time_limit")),
     "infrastructure": (
         words("backup definitions persistence web"),

@@ -4,7 +4,7 @@ import asyncio
 import shlex
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -43,6 +43,7 @@ from agent_fabric.config.schema.limits import how_often
 from agent_fabric.domain.automation.crontab import CrontabJob, script_of
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.automation.webhooks import Scheme, Signing
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.calls import ProposedCall

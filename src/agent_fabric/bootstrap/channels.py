@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -45,6 +45,7 @@ from agent_fabric.domain.automation.webhooks import Scheme, Signing
 from agent_fabric.domain.channels.cards import NONCE_BYTES
 from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.channels.pairing import CODE_LENGTH, code_from
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.cluster.wake_ups.choose import watched_pause
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.chat.begin_turn import BeginTurn
 from agent_fabric.application.chat.choose_node import ChooseNode
@@ -27,6 +27,7 @@ from agent_fabric.bootstrap.runs import export_session, find_session, manage_ses
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.chat.sessions import Session
 from agent_fabric.domain.chat.turn_context import context_after
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import RunState

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from agent_fabric.application.ports.wake_ups import NODES, WakeUps
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.explain_policy import ExplainPolicy
 from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.plans import PlanStatus

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -26,6 +25,7 @@ from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.identity import IdentityConfig
 from agent_fabric.config.schema.limits import LimitsConfig, how_often
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.runs.task import RunCaps
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key

@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -36,6 +36,7 @@ from agent_fabric.config.secret_references import reference_in, secrets_named_in
 from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.config.variable_names import own_values
 from agent_fabric.domain.cluster.roles import Role
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.identity.ownership import Visibility

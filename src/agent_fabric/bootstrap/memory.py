@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from agent_fabric.bootstrap.records import Records, open_secrets
 from agent_fabric.bootstrap.runs import retention_of
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.runs import RunIndexConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, MissingExtra, ModelForbidden
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.domain.memory.ingestion import INGESTION, ingestion_inputs

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agent_fabric.application.models.list_models import ListModels, ModelList
@@ -11,6 +11,7 @@ from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.ports.models import PulledModel
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.models.chooser import OLLAMA_URL, backend_of
 from agent_fabric.infrastructure.models.model_http import ServerAddress, environment_only

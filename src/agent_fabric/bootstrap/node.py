@@ -4,12 +4,12 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric import __version__
 from agent_fabric.application.node.serve_commands import NodeSelf, ServeCommands
 from agent_fabric.application.ports.node import FloorProblem
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.node_policy import node_policy
 from agent_fabric.infrastructure.node.file_tools import NodeFiles
 from agent_fabric.infrastructure.node.floor_file import FILE, Floor, read_floor

@@ -7,11 +7,11 @@ import getpass
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from agent_fabric.config.store_address import StoreAddress, find_store_address, resolve_url
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.domain.ids import RunId

@@ -5,13 +5,13 @@ Each command needs one of them, so that what it needs is imported when it is ask
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric.bootstrap.records import Records, open_secrets
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 

@@ -5,7 +5,6 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -80,6 +79,7 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.domain.cluster.roles import Role
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, ServerBusy, Unauthenticated
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId

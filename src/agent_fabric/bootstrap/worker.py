@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from agent_fabric.bootstrap.server import ServerFabric, build_server
 from agent_fabric.bootstrap.workflows import open_workflows, sound
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.cluster.roles import Role
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +12,7 @@ from agent_fabric.application.ports.workflows import FoundAgent, SoundWorkflow, 
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.agents.check import KnownToAgents
 from agent_fabric.domain.agents.definition import AgentDefinition
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, InvalidInputs
 from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
 from agent_fabric.domain.workflows.checks.output_types import AgentShape, KnownNames

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.client.definitions import Definitions
 from agent_fabric.client.wire import line_from
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.wire.results import result_from
 

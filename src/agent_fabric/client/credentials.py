@@ -4,12 +4,13 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from agent_fabric.client.logins import Login, Logins, read_own
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models.addresses import is_local_url
 

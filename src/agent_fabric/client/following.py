@@ -4,7 +4,6 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import aiohttp
@@ -13,6 +12,7 @@ from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnr
 from agent_fabric.client.problems import error_from
 from agent_fabric.client.transport import Broken, Query, Transport
 from agent_fabric.client.wire import event_from, json_value
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId

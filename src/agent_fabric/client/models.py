@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_fabric.client.transport import Resource
 from agent_fabric.client.wire import json_from
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.wire.shape import Json
 
 

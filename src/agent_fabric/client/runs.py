@@ -3,7 +3,6 @@
 import math
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +17,7 @@ from agent_fabric.client.saving import save
 from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.client.transport import Query, Resource, segment
 from agent_fabric.client.wire import event_from, started_run
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunFileNotFound, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId

@@ -1,9 +1,10 @@
 """A task, as it is sent to a server or done on this machine."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from typing import Any
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.runs.task import Priority, TaskForceMode
 

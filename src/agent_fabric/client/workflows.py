@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.client.definitions import Definitions
 from agent_fabric.client.transport import Named
 from agent_fabric.client.wire import json_from, line_from, started_run
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus

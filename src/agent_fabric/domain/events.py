@@ -5,10 +5,11 @@ removed. A change that a default cannot express raises the kind's version; see `
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId

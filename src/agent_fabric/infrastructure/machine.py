@@ -5,13 +5,13 @@ import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from agent_fabric.application.ports.machine import MachineFacts
+from agent_fabric.domain.dataclass import dataclass
 
 _EXTRAS: Mapping[str, str] = {
     "embedded": "xllamacpp",

@@ -4,13 +4,14 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agent_fabric.application.ports.llm import ChosenModel, Notice, OnDelta
 from agent_fabric.application.ports.memory import Briefing, BriefingRequest
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.runs import CANCEL, CHILD, HeldLog, InboxRow, NewRun
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId

@@ -15,8 +15,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
+
+from agent_fabric.domain.dataclass import dataclass
 
 Usage: TypeAlias = tuple[int, int]
 """Prompt tokens and completion tokens, as the server reports them."""

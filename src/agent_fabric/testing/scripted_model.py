@@ -22,12 +22,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, assert_never
 from urllib.parse import parse_qs
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.testing.scripted_answers import (
     Answer,
     Call,

@@ -6,10 +6,10 @@ import json
 import re
 import socket
 import struct
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, assert_never
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.testing.scripted_answers import Call, Calls, Empty, Reply, Say
 
 MAX_HEAD_BYTES = 256 * 1024

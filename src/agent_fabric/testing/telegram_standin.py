@@ -22,13 +22,14 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from html.parser import HTMLParser
 from typing import Any, Final, Self
 
 from aiohttp import web
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.testing.channel_faults import FaultScript
 from agent_fabric.testing.channel_faults import cut as _cut
 

@@ -1,7 +1,6 @@
 """The real engine on stand-ins: run a pack with a scripted model in a test, without disk or network."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.models.model_turn import ModelTurn
 from agent_fabric.application.packs.recruit import RecruitSpecialists
@@ -13,6 +12,7 @@ from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.packs.recruitment import Specialist

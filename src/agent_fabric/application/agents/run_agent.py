@@ -1,9 +1,9 @@
 """Runs an agent, and tries again as often as it allows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent_fabric.application.runs.execute_task import ExecuteTask
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 

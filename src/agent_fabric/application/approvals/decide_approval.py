@@ -1,7 +1,7 @@
 """Answers what a run has asked."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.fleet.machine_calls import named_machines
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository
@@ -11,6 +11,7 @@ from agent_fabric.application.tools.call_site import CallSite, own_limits, user_
 from agent_fabric.application.tools.proposed_call import propose
 from agent_fabric.domain.approvals.answers import MIN_HASH_CHARS, Decision, Question, Reach, short_hash
 from agent_fabric.domain.approvals.events import ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.parameters import unusable_numbers
 from agent_fabric.domain.errors import ApprovalRefused, Forbidden
 from agent_fabric.domain.identity.ownership import Viewer, owner_of

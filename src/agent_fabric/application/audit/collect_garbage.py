@@ -1,11 +1,11 @@
 """Deletes old runs, when asked to or once a day; each leaves a tombstone."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.operations import OperationsLog
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, FolderHeld, FolderLinked, RunHeld, RunNotFound
 from agent_fabric.domain.ids import RunId
 

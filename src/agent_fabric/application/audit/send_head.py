@@ -1,11 +1,12 @@
 """Sends the head of the audit chain to places outside of this machine's folder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.ports.audit import AuditChain, HeadPlace
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.operations import OperationsLog
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 
 EVERY_S = 60.0

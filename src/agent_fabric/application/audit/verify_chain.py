@@ -1,9 +1,10 @@
 """Checks that the record of all runs is whole, or accepts it in place of the one that was expected."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.ports.audit import ActLog, AuditChain, ChainReport
 from agent_fabric.domain.audit.acts import Act
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from agent_fabric.application.attempts import attempt
@@ -18,6 +18,7 @@ from agent_fabric.config.schema.automation import SensorConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.schedule import FILE_PREFIX, Rule, Schedule, TargetKind
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, NameTaken
 from agent_fabric.domain.workflows.definition import Triggers
 

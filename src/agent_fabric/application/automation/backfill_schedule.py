@@ -1,7 +1,7 @@
 """Makes up for the instants of a period, one after another."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.automation.timing import due_between
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.identity.principals import Principal
 

@@ -1,7 +1,6 @@
 """Says why a schedule did or did not do something, and what it will do."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from agent_fabric.domain.automation.firing import FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import Rule, zone_of
 from agent_fabric.domain.automation.timing import WallTimes, due_between, names_hours, next_after, place
 from agent_fabric.domain.automation.why import SAME_S, Explain, Explanation, History, Verdict, asked_time
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs, ScheduleNotFound
 from agent_fabric.domain.ids import RunId
 

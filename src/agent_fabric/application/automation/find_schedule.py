@@ -1,10 +1,10 @@
 """Finds schedules for callers: what a caller may not see does not exist for it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.automation import ScheduleQuery, ScheduleRepository
 from agent_fabric.domain.automation.schedule import Schedule
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ScheduleNotFound
 from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.identity.principals import Principal

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 from agent_fabric.application.automation.backfill_schedule import runs_at_once
@@ -40,6 +40,7 @@ from agent_fabric.domain.automation.firing import (
 from agent_fabric.domain.automation.schedule import Overlap, Schedule, zone_of
 from agent_fabric.domain.automation.timing import iso_utc
 from agent_fabric.domain.automation.why import HEARTBEAT_S
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, ScheduleNotFound, StoreUnavailable, TooManyRequests
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId

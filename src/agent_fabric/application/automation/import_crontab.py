@@ -1,12 +1,12 @@
 """Takes over a crontab: each line becomes a schedule, or is listed with the reason why not."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.application.automation.manage_schedules import ManageSchedules, require_person
 from agent_fabric.domain.automation.crontab import MAX_CHARACTERS, CrontabJob, CrontabProblem, fabric_wish, read_crontab
 from agent_fabric.domain.automation.schedule import Schedule
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, InvalidInputs
 from agent_fabric.domain.identity.principals import Principal, Scope
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final, assert_never
 
@@ -17,6 +17,7 @@ from agent_fabric.application.workflows.step_tasks import StepTasks
 from agent_fabric.domain.agents.definition import agent_from
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.schedule import Schedule, TargetKind
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound, Forbidden, NodeNotFound
 from agent_fabric.domain.fleet.node_tools import RUN_COMMAND
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from agent_fabric.application.ports.automation import (
@@ -26,6 +26,7 @@ from agent_fabric.domain.automation.schedule import (
     interval_from,
     require_name,
 )
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, Forbidden, InvalidInputs
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, owner_of
 from agent_fabric.domain.identity.principals import Principal, Scope

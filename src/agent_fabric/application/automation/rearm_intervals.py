@@ -1,11 +1,12 @@
 """Lets intervals go on after the clock was set back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.ports.automation import AutomationStore, ReadCron
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.automation.schedule import SET_BACK, Schedule
+from agent_fabric.domain.dataclass import dataclass
 
 SLACK_S = 5.0
 """A clock that is corrected by less delays an interval by less."""

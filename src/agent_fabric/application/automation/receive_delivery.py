@@ -5,7 +5,7 @@ import json
 import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -26,6 +26,7 @@ from agent_fabric.domain.automation.webhooks import (
     run_of,
     shown_headers,
 )
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import (
     ConfigError,
     DefinitionNotFound,

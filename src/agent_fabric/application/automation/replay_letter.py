@@ -2,13 +2,13 @@
 
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from agent_fabric.application.automation.manage_schedules import ManageSchedules
 from agent_fabric.application.automation.watch_sensors import WatchSensors
 from agent_fabric.application.ports.automation import AutomationStore, DeadLetter, DeadLetters, LetterKind
 from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, DeadLetterSettled
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId

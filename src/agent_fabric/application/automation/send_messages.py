@@ -5,7 +5,7 @@ import json
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agent_fabric.application.attempts import attempt
 from agent_fabric.application.ports.automation import (
@@ -30,6 +30,7 @@ from agent_fabric.domain.automation.outgoing import (
     next_attempt_s,
     signed_headers,
 )
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, InvalidInputs, ScheduleNotFound, StoreUnavailable
 from agent_fabric.domain.identity.principals import Principal
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from agent_fabric.application.ports.automation import (
@@ -20,6 +20,7 @@ from agent_fabric.application.ports.automation import (
 from agent_fabric.application.ports.bus import Bus, BusMessage
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.automation.sensing import MAX_DEPTH, Happening, Look, run_of_happening
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Task

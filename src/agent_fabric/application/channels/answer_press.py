@@ -1,6 +1,5 @@
 """Lets a pressed button answer an approval, if it is the right person's thumb."""
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
@@ -14,6 +13,7 @@ from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.channels.cards import PressedButton, PressVerdict, card_source, judge_press, read_press
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, Settlement
 from agent_fabric.domain.channels.inbound import ButtonPress
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalRefused, ApprovalSettled, Forbidden
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal, Scope

@@ -1,13 +1,13 @@
 """Which session is held at a place, and how a new one begins."""
 
 import logging
-from dataclasses import dataclass
 
 from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.ports.channels import ChannelStore, Conversation
 from agent_fabric.application.ports.chat import SessionRepository
 from agent_fabric.domain.channels.addresses import Place, Sender, run_of_message
 from agent_fabric.domain.chat.sessions import Session
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import SessionNotFound
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import SessionId

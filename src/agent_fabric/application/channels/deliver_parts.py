@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.channels import (
@@ -36,6 +36,7 @@ from agent_fabric.domain.channels.deliveries import (
 from agent_fabric.domain.channels.deliveries import settle as settlement_after
 from agent_fabric.domain.channels.files import MAX_FILE_OUT, Document
 from agent_fabric.domain.channels.pacing import Pacer
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RunFilesWithheld, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import assert_never
 
 from agent_fabric.application.channels.answer_press import AnswerPress
@@ -50,6 +50,7 @@ from agent_fabric.domain.channels.inbound import (
 )
 from agent_fabric.domain.channels.pairing import PairingRequest, pairing_text
 from agent_fabric.domain.chat.sessions import title_from
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, Forbidden, StoreUnavailable
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId

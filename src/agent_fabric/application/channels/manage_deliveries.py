@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.channels.manage_people import require_admin
 from agent_fabric.application.channels.replies import plain_part
@@ -10,6 +9,7 @@ from agent_fabric.application.ports.approvals import ApprovalRepository, Approva
 from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, PartKind
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ApprovalNotFound, ChannelNotFound, InvalidInputs
 from agent_fabric.domain.identity.principals import Principal
 

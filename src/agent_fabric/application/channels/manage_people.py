@@ -1,7 +1,6 @@
 """Decides who on a channel is who."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.channels import ChannelOutbox, PeopleStore
@@ -10,6 +9,7 @@ from agent_fabric.application.ports.identity import UserRepository
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.channels.addresses import Sender
 from agent_fabric.domain.channels.pairing import Person, is_still, paired_text, read_code
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden
 from agent_fabric.domain.identity.accounts import User
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Self
 
 from agent_fabric.application.channels.replies import rendered_parts
@@ -30,6 +30,7 @@ from agent_fabric.domain.channels.notices import (
 )
 from agent_fabric.domain.channels.pairing import Person, is_still
 from agent_fabric.domain.channels.rendering import rendering_of
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import (
     AccountNotFound,
     ApprovalNotFound,

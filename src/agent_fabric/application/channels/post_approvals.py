@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.attempts import lead
 from agent_fabric.application.channels.manage_people import principal_of
@@ -11,6 +11,7 @@ from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository
 from agent_fabric.application.ports.leases import NamedLocks
 from agent_fabric.domain.channels.notices import Notice, NoticeKind, NotifyPreference
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ApprovalNotFound, FabricError
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Scope

@@ -6,7 +6,7 @@ and only the first one, which makes a message, is in the ledger.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -19,6 +19,7 @@ from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, 
 from agent_fabric.domain.channels.markdown import read_markdown
 from agent_fabric.domain.channels.pacing import Pacer
 from agent_fabric.domain.channels.splitting import split_blocks
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Event, RunWaited, ToolCalled
 from agent_fabric.domain.ids import RunId
 

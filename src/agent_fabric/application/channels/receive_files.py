@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from agent_fabric.application.ports.channels import BringsFiles, Channel
@@ -17,6 +17,7 @@ from agent_fabric.domain.channels.files import (
     size_words,
 )
 from agent_fabric.domain.channels.inbound import InboundFile
+from agent_fabric.domain.dataclass import dataclass
 
 RETRIES_S = (1.0, 5.0)
 """Pauses before a file is asked for again."""

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -13,6 +13,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.automation.webhooks import Signing, greeting_in, is_signed
 from agent_fabric.domain.channels.inbound import Inbound
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, InvalidInputs, Unauthenticated
 from agent_fabric.domain.secrets.strength import weakness
 

@@ -1,7 +1,5 @@
 """Brings the answers of turns to the chats that they are owed to."""
 
-from dataclasses import dataclass
-
 from agent_fabric.application.channels.preview_turns import PreviewTurns
 from agent_fabric.application.channels.replies import interrupted_source, plain_part, rendered_parts
 from agent_fabric.application.channels.send_files import SendFiles
@@ -10,6 +8,7 @@ from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.domain.chat.sessions import COMPLETED, FAILED, STOPPED, ChatMessage, message_from
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import Event, RunCreated, RunInterrupted
 from agent_fabric.domain.runs.task import RunStatus

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.channels.deliver_parts import DeliverParts
 from agent_fabric.application.channels.handle_inbound import HandleInbound
@@ -13,6 +13,7 @@ from agent_fabric.application.ports.channels import Channel, ChannelState, Chann
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.leases import NamedLocks
 from agent_fabric.domain.channels.inbound import Inbound
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 
 LOOK_EVERY_S = 0.5

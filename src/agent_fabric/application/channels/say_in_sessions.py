@@ -1,7 +1,6 @@
 """What schedules say in sessions, and in chats of channels."""
 
 import uuid
-from dataclasses import dataclass
 from typing import Final
 
 from agent_fabric.application.automation.make_tasks import NarrowToOwner
@@ -13,6 +12,7 @@ from agent_fabric.application.ports.channels import PendingTurn
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.automation.schedule import Schedule, TargetKind
 from agent_fabric.domain.channels.pairing import Person, is_still
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ChannelNotFound, FabricError, StoreUnavailable
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, known_scopes

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import NamedTuple
 
 from agent_fabric.application.channels.manage_people import ManagePeople
@@ -23,6 +23,7 @@ from agent_fabric.domain.channels.cards import (
 )
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, PartKind, Settlement
 from agent_fabric.domain.channels.notices import NoticeKind
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ApprovalNotFound
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Scope

@@ -1,7 +1,7 @@
 """Sends files of a conversation to the chat that it is held in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import quote
 
 from agent_fabric.application.channels.replies import plain_part
@@ -10,6 +10,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.deliveries import FILES_FROM, Part, PartKind
 from agent_fabric.domain.channels.files import MAX_FILE_OUT, named_files, size_words
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 SHOWN = 30

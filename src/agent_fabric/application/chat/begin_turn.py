@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -16,6 +16,7 @@ from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.chat.sessions import QueuedMessage, Session
 from agent_fabric.domain.chat.turn_context import TurnContext, context_after
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.deserialize import reader_of
 from agent_fabric.domain.errors import (
     DriverConflict,

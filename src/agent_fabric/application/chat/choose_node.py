@@ -1,9 +1,10 @@
 """Settles which machine of the fleet a session is about."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.fleet.fleet_policy import FleetDoor, may_operate
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import Forbidden, NodeUnavailable
 
 _ANOTHER = "Choose another machine, or none: /node NAME, /node"

@@ -1,12 +1,12 @@
 """Hands out a whole session."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.domain.chat.sessions import ChatMessage, Session
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 

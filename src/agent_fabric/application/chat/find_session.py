@@ -1,6 +1,6 @@
 """Finds sessions for callers: what a caller may not see does not exist for it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from agent_fabric.application.ports.audit import ActLog
@@ -8,6 +8,7 @@ from agent_fabric.application.ports.chat import SessionRepository
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.chat.sessions import Session
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.identity.principals import Principal
 

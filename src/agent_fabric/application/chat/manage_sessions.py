@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from agent_fabric.application.chat.choose_node import ChooseNode
@@ -11,6 +11,7 @@ from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.chat import SessionMessages, SessionRepository
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.domain.chat.sessions import TITLE_CHARS, ChatMessage, Session
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, Forbidden, MessageNotFound, RunUnsettled, SessionNotFound
 from agent_fabric.domain.identity.ownership import Visibility, owner_of
 from agent_fabric.domain.identity.principals import Principal

@@ -1,12 +1,13 @@
 """Says something in a session."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agent_fabric.application.chat.choose_node import ChooseNode
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.domain.chat.sessions import ChatMessage, QueuedMessage, Session, question_id
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import Forbidden, InvalidInputs, SessionMoved
 from agent_fabric.domain.identity.ownership import owner_of
 from agent_fabric.domain.identity.principals import Principal, known_scopes, narrow_scopes

@@ -4,13 +4,14 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.attempts import attempt
 from agent_fabric.application.chat.begin_turn import PASSING, BeginTurn, NextTurn
 from agent_fabric.application.chat.title_session import TitleSession
 from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping, SessionNotFound, TooManyRequests
 from agent_fabric.domain.ids import SessionId
 from agent_fabric.domain.runs.task import RunResult

@@ -4,11 +4,11 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.chat import SessionMessages, SessionRepository
 from agent_fabric.application.ports.llm import ChatClients, ModelChooser
 from agent_fabric.domain.chat.sessions import TITLE_CHARS, title_from
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import SessionId
 from agent_fabric.domain.models.messages import Message, Role

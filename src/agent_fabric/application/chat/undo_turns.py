@@ -1,7 +1,6 @@
 """Takes the files of a session back to a message."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent_fabric.application.chat.send_message import require_owner
@@ -10,6 +9,7 @@ from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.undo_run import Undone, UndoRun
 from agent_fabric.domain.chat.sessions import Session, answer_id, question_id
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import MessageNotFound, RunUnsettled
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId

@@ -1,11 +1,11 @@
 """Tells whether a conversation is as it was recorded."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.audit import LogCondition, LogInspector
 from agent_fabric.application.ports.chat import SessionMessages
 from agent_fabric.domain.chat.sessions import Session
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId, SessionId
 
 

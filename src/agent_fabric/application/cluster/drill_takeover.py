@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
@@ -11,6 +10,7 @@ from agent_fabric.application.ports.cluster import Cluster, DrillWorker, Member
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.domain.cluster.roles import Role
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, WorkerNotFound
 from agent_fabric.domain.events import Event, RunResumed
 from agent_fabric.domain.ids import RunId

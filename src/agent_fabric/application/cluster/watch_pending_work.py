@@ -1,11 +1,12 @@
 """Looks once for all who would otherwise each look by themselves."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.attempts import attempt
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.pending_work import PendingWork
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -1,10 +1,10 @@
 """Ends an evaluation from anywhere."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.evals import EvalRepository, TrialOutcomes
 from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunHeld, RunNotFound
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import pending, trial_run_id

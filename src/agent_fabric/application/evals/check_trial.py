@@ -3,11 +3,11 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent_fabric.application.ports.evals import CaseFolders, WorkspaceUncheckable
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandboxes
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, RunFilesWithheld
 from agent_fabric.domain.evals.definition import EvalCase
 from agent_fabric.domain.evals.trials import MAX_REASON_CHARS, Grade, TrialOutcome

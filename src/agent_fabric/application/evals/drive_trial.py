@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.evals import CaseFolders
@@ -12,6 +11,7 @@ from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.application.runs.resume_run import ResumeRun
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import DriverConflict, RunHeld, RunNotFound, ServerStopping
 from agent_fabric.domain.evals.definition import CaseFile
 from agent_fabric.domain.ids import RunId

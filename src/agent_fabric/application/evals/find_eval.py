@@ -1,10 +1,11 @@
 """Finds evaluations, and tells how they stand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.ports.evals import EvalRecord, EvalRepository, TrialOutcomes
 from agent_fabric.application.ports.leases import NamedLocks
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.summary import Eval, EvalSummary, summarize
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from agent_fabric.application.ports.changes import ChangeHistory
 from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import (
     MAX_CASE_BYTES,

@@ -3,13 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.evals.check_trial import UntouchedChecks
 from agent_fabric.application.evals.find_eval import lock_of
 from agent_fabric.application.evals.run_trial import RunTrial
 from agent_fabric.application.ports.evals import EvalRepository, TrialOutcomes
 from agent_fabric.application.ports.leases import NamedLocks
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import EvalHeld, FabricError
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import Trial, TrialOutcome, pending

@@ -1,11 +1,12 @@
 """One trial from its beginning to its outcome."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.evals.check_trial import CheckTrial, UntouchedChecks
 from agent_fabric.application.evals.drive_trial import DriveTrial
 from agent_fabric.application.evals.start_eval import MakeTask
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, ServerStopping, StoreUnavailable
 from agent_fabric.domain.evals.definition import EvalCase, EvalDefinition
 from agent_fabric.domain.evals.summary import Eval

@@ -1,12 +1,13 @@
 """Starts an evaluation: checks that everything it names is there, and makes it durable."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.evals import EvalRepository
 from agent_fabric.application.runs.limits import Limits
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evals.definition import EvalDefinition
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import Arm, arms_of

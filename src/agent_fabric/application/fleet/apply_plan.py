@@ -2,13 +2,14 @@
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from agent_fabric.application.fleet.ask_with_run import AskWithRun, Caller
 from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.application.fleet.roll_out_plan import CHECK_TOOL, RollOutPlan, execution_id_of
 from agent_fabric.application.ports.fleet import PlanRepository
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound
 from agent_fabric.domain.fleet.commands import bound_call
 from agent_fabric.domain.fleet.node_tools import FOR_PEOPLE, UPGRADE

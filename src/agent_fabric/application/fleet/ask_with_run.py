@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND
 from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.workflows import SoundWorkflow
 from agent_fabric.application.runs.dispatch_runs import Drive
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, Task

@@ -5,13 +5,14 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed
 from agent_fabric.application.fleet.live_nodes import LiveNodes, NodeLink
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CallRelay
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, NodeUnavailable
 from agent_fabric.domain.fleet.commands import RelayedCall
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus

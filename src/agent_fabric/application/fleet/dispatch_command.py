@@ -3,12 +3,13 @@
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound, NodeUnavailable
 from agent_fabric.domain.fleet.commands import DEFAULT_LIFETIME_S, CommandStatus, NodeCommand, bound_call
 from agent_fabric.domain.fleet.node_policy import proposed_call

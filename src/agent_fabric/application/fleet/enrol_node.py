@@ -4,12 +4,12 @@ import hashlib
 import secrets
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import InviteRepository
 from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs, Unauthenticated
 from agent_fabric.domain.fleet.commands import Invite
 from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeId, labels_from, node_name, plain_name

@@ -1,9 +1,10 @@
 """How calls to nodes are judged inside runs, and where node tools find the fleet. Light: every run imports it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, NodeUnavailable
 from agent_fabric.domain.fleet.chosen_node import NODE_PREFIX
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY, proxied_arguments, served_name

@@ -1,7 +1,6 @@
 """What all connections of nodes share."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agent_fabric.application.fleet.call_nodes import CallNodes
@@ -11,6 +10,7 @@ from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.plans import PlanStatus
 from agent_fabric.domain.policy.verdicts import Ruling
 

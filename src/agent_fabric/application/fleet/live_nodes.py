@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agent_fabric.application.fleet.json_rpc import RpcPeer
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.commands import NodeCommand
 from agent_fabric.domain.fleet.nodes import NodeId
 from agent_fabric.domain.fleet.protocol import HEARTBEAT_S

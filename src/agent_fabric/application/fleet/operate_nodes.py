@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.fleet.call_nodes import CallNodes
@@ -10,6 +9,7 @@ from agent_fabric.application.fleet.dispatch_command import DispatchCommand
 from agent_fabric.application.fleet.json_rpc import RpcFailed
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import Forbidden, InvalidInputs, NodeNotFound, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy

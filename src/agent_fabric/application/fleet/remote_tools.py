@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.application.attempts import attempt
@@ -13,6 +13,7 @@ from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND, asked_of_n
 from agent_fabric.application.fleet.roll_out_plan import machines_online
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.fleet import PlanRepository
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, InvalidInputs, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import NOT_FOR_AGENTS

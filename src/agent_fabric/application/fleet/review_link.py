@@ -1,11 +1,11 @@
 """Holds a connection against the store: other servers, and people at them, change what is true about its node."""
 
 import logging
-from dataclasses import dataclass
 
 from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed
 from agent_fabric.application.fleet.live_nodes import LiveNodes, NodeLink
 from agent_fabric.application.ports.fleet import NodeRepository
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.nodes import Node, NodeStatus
 from agent_fabric.domain.fleet.protocol import CLONE_PING_TIMEOUT_S, CloseCode, Method
 

@@ -4,12 +4,13 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from agent_fabric.application.attempts import attempt
 from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.application.ports.fleet import NodeRepository, PlanRepository
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import NodeId, NodeStatus

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from agent_fabric.application.fleet.ask_with_run import AskWithRun, Caller
 from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand, blocked_by
 from agent_fabric.application.fleet.live_nodes import LiveNodes
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, InvalidInputs, NodeBlocked, NodeNotFound
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.commands import DEFAULT_LIFETIME_S, CommandStatus, NodeCommand

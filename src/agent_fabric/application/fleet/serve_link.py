@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agent_fabric.application.fleet.dispatch_command import CommandRequest
@@ -13,6 +13,7 @@ from agent_fabric.application.fleet.hub import Hub
 from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed, RpcPeer
 from agent_fabric.application.fleet.live_nodes import NodeLink
 from agent_fabric.application.fleet.review_link import answers
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.fleet.binding import BoundCall, timeout_of
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, bound_call, status_after

@@ -1,9 +1,10 @@
 """Commands of machines, as a caller may see them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.runs.find_run import FindRun
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import NodeNotFound, RunNotFound
 from agent_fabric.domain.fleet.commands import NodeCommand
 from agent_fabric.domain.identity.principals import Principal, Scope

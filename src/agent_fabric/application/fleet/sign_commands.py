@@ -1,11 +1,12 @@
 """Takes approvers' signatures of commands and plans, for machines that do not trust their hub."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository, PlanRepository
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node

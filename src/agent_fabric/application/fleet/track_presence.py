@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from agent_fabric.application.attempts import attempt
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodePresence, NodeRepository, NodeWork, SeenNode
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.nodes import NodeStatus, heartbeat_for, offline_after
 

@@ -1,12 +1,12 @@
 """Compares what a node has recorded with what the hub has: each keeps a record that the other cannot change."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent_fabric.application.fleet.call_nodes import CallNodes
 from agent_fabric.application.fleet.json_rpc import RpcFailed
 from agent_fabric.application.ports.fleet import CommandRepository
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import NodeUnavailable
 from agent_fabric.domain.fleet.chain import EMPTY_HEAD, KEY, ChainEntry, first_broken, head_message
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand

@@ -2,7 +2,6 @@
 
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import (
@@ -15,6 +14,7 @@ from agent_fabric.application.ports.identity import (
     expired_credentials,
     invalid_credentials,
 )
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.accounts import KEY_PREFIX
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, narrow_scopes, widen
 

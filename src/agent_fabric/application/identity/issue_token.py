@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.ports.audit import ActLog
 from agent_fabric.application.ports.clock import Clock
@@ -16,6 +16,7 @@ from agent_fabric.application.ports.identity import (
     invalid_credentials,
 )
 from agent_fabric.domain.audit.acts import Act, Deed, moment_words
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import AccountNotFound, Forbidden, InvalidInputs, Unauthenticated
 from agent_fabric.domain.identity.accounts import MAX_PASSWORD_CHARS, User, is_user_name
 from agent_fabric.domain.identity.principals import AnyScope, Principal, narrow_scopes, widen

@@ -2,11 +2,12 @@
 
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import ApiKeyRepository, KeyHasher
 from agent_fabric.domain.audit.acts import Act, Deed, moment_words
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import AccountNotFound, InvalidInputs
 from agent_fabric.domain.identity.accounts import KEY_PREFIX, ApiKey, key_name, require_may_grant
 from agent_fabric.domain.identity.principals import AnyScope, Principal, Scope, tool_scopes

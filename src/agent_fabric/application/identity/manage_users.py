@@ -1,11 +1,11 @@
 """Manage users."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import Passwords, UserRepository, invalid_credentials
 from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import AccountNotFound, Forbidden
 from agent_fabric.domain.identity.accounts import (
     User,

@@ -7,7 +7,7 @@ import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
@@ -18,6 +18,7 @@ from agent_fabric.application.ports.identity import (
     expired_credentials,
     invalid_credentials,
 )
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import Forbidden
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 

@@ -1,11 +1,12 @@
 """Adds a document, or what has changed of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.memory.embed_passages import EmbedPassages
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import DocumentQuery, DocumentReader, MemoryStore, NewDocument, OnProgress
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import DocumentUnreadable, InvalidInputs
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.memory.documents import (

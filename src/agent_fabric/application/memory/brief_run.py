@@ -1,7 +1,7 @@
 """Tells a run what memory knows about its task, before its model is asked."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from agent_fabric.application.ports.clock import Clock
@@ -17,6 +17,7 @@ from agent_fabric.application.ports.memory import (
 )
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ModelError
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import DocumentId, FactId, RunId

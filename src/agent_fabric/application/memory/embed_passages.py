@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Container
-from dataclasses import dataclass
 from typing import Final
 
 from agent_fabric.application.attempts import lead
@@ -11,6 +10,7 @@ from agent_fabric.application.ports.leases import NamedLocks
 from agent_fabric.application.ports.memory import DocumentQuery, MemoryStore, OnProgress, PassageIndex
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.application.ports.runs import RunListing, RunQuery
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.memory.ingestion import INGESTION

@@ -4,11 +4,11 @@ A log is not rewritten, so it is named, or the run is deleted.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.memory import COPIES, MAX_FACTS, FactQuery, ForgottenDocument, MemoryStore, Remains
 from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FolderLinked, Forbidden, RunHeld, RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.identity.ownership import Viewer

@@ -1,11 +1,12 @@
 """Takes facts from a file that was exported."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.memory.propose_fact import NewId, new_fact_id, refuse_likeness
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import MAX_FACTS, FactQuery, FactRepository, Imported, LeftOut
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FactRefused, MemoryNotFound
 from agent_fabric.domain.ids import FactId
 from agent_fabric.domain.memory.facts import Fact, FactStatus, pinned_block

@@ -2,13 +2,13 @@
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import FactRepository, Proposal
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FactRefused
 from agent_fabric.domain.events import Event, ModelAnswered, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import FactId, RunId

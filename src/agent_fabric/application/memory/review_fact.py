@@ -1,7 +1,7 @@
 """Reviews, explains and forgets facts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from agent_fabric.application.memory.forget_document import find_remains
@@ -16,6 +16,7 @@ from agent_fabric.application.ports.memory import (
     WhyFact,
 )
 from agent_fabric.application.ports.runs import RunCatalogue, RunReader
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FactRefused, RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import RunCompleted
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer

@@ -1,7 +1,5 @@
 """Finds the passages and facts that answer a question."""
 
-from dataclasses import dataclass
-
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.embeddings import Embedder, Vector
 from agent_fabric.application.ports.memory import (
@@ -13,6 +11,7 @@ from agent_fabric.application.ports.memory import (
     MemoryStore,
     PassageQuestion,
 )
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import FactStatus

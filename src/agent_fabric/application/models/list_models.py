@@ -1,12 +1,12 @@
 """Tells which model each key of the configuration means today, and what else is at hand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from agent_fabric.application.ports.llm import ModelChooser
 from agent_fabric.application.ports.models import UNMEASURED, ModelSurvey, OllamaFound, Shelf, Speed, Stored
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.found_models import find_model

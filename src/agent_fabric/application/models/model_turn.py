@@ -3,12 +3,13 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
 from agent_fabric.application.time_limit import TimeLimit
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
 from agent_fabric.domain.events import Body, ContextCompacted, ContextTruncated, ModelAnswered, ModelFailed
 from agent_fabric.domain.models.events import CloudFallbackUsed, ToolCallRecovered

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClients, ModelChooser, Notice, OnDelta, ProgressText
 from agent_fabric.application.ports.models import Speed
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelBusy, ModelRefused, ModelTimedOut
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, estimate_tokens

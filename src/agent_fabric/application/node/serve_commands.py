@@ -4,10 +4,11 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from agent_fabric.application.ports.node import ApprovalCheck, CallSpool, NodeToolbox, SpooledCall, SpoolState
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.binding import BoundCall
 from agent_fabric.domain.fleet.chain import head_message
 from agent_fabric.domain.fleet.node_policy import NodePolicy, proposed_call

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.stored import EDITABLE, STORED, EditableSetting, editable_settings, read_stored, stored_file
 from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.identity.principals import Principal
 

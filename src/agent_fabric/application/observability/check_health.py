@@ -1,13 +1,14 @@
 """Tells whether a task could run here, and for everything that is in its way what to do about it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from agent_fabric.application.models.list_models import MeantModel, ModelAvailability, ModelList
 from agent_fabric.application.observability.check_readiness import LEAST_FREE_BYTES
 from agent_fabric.application.ports.machine import Machine, MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, Stored
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.observability.findings import HealthFinding, Level
 from agent_fabric.domain.plural import count_of
 

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.vitals import StoreGauge
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 
 FRESH_S = 1.0

@@ -1,12 +1,12 @@
 """Tells whether the services answer that several servers share."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.workspace_archive import ObjectStore
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.secret_references import hide_passwords
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, MissingExtra
 from agent_fabric.domain.observability.findings import HealthFinding, Level
 

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity.accounts import KEY_PREFIX, ApiKey
 from agent_fabric.domain.identity.principals import Scope

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.workflows import WorkflowCatalogue
 from agent_fabric.config.schema.automation import WebhookConfig
 from agent_fabric.config.schema.observability import AlertConfig
 from agent_fabric.config.secret_references import reference_in
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.domain.observability.findings import HealthFinding, Level
 

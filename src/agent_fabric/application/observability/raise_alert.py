@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agent_fabric.application.observability import take_vitals
@@ -13,6 +13,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.config.schema.observability import AlertConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import Event, ModelFailed, RunCancelled, RunCompleted, RunFailed
 from agent_fabric.domain.ids import RunId

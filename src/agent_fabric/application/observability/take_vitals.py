@@ -1,11 +1,11 @@
 """Looks at everything that has a value at every moment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.vitals import StoreGauge
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 
 MEANINGS: Mapping[str, str] = {

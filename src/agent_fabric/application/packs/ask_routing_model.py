@@ -1,11 +1,11 @@
 """Asks a small model who should do a task, when its words do not say."""
 
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.models.model_turn import ModelTurn, failure_event
 from agent_fabric.application.ports.llm import ModelChooser, Notice
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import ModelAnswered, ModelCalled, ModelFailed
 from agent_fabric.domain.models.messages import Message, Role

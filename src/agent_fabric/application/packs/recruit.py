@@ -1,11 +1,12 @@
 """Chooses who does a task."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.ports.runs import Prepared
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.events import Body, SpecialistsRecruited, TaskForceStarted
 from agent_fabric.domain.ids import SpecialistId

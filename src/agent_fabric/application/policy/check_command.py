@@ -1,9 +1,9 @@
 """Tells what a policy says about a command line. Nothing is run."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import Judgement, RulePolicy, strictest_part

@@ -1,13 +1,13 @@
 """Decides about past calls once more, by another policy, to see what it would change."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent_fabric.application.ports.runs import RunCatalogue, RunRepository
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.proposed_call import propose
 from agent_fabric.domain.approvals.events import ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer

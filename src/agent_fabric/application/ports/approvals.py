@@ -1,12 +1,13 @@
 """The questions that runs have asked people, and what became of them."""
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.outside_plan import Outside

@@ -1,10 +1,10 @@
 """Whether what was recorded is still what is there."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.domain.audit.acts import Act
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 

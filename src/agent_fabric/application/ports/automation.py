@@ -1,7 +1,6 @@
 """Where schedules, their firings, sensors, receivers of messages and dead letters are kept."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -11,6 +10,7 @@ from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
 from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.automation.timing import WallTimes
 from agent_fabric.domain.automation.why import Life
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.status import RunStatus
 

@@ -1,8 +1,10 @@
 """A browser, seen from the tools: one page at a time, as text whose links and fields have numbers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """What runs did to folders: pictures of before and after, and the way back."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.changes import Entry, FolderSnapshot
 from agent_fabric.domain.runs.undo import UndoStep

@@ -1,7 +1,6 @@
 """Platforms on which people write to us, and what is kept about them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
@@ -14,6 +13,7 @@ from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pacing import Paces
 from agent_fabric.domain.channels.pairing import PairingRequest, Person
 from agent_fabric.domain.channels.rendering import Rendering
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId, SessionId
 
 Take = Callable[[Sequence[Inbound]], Awaitable[None]]

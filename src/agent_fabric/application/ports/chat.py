@@ -1,10 +1,10 @@
 """Where sessions, their messages and what waits to be said are kept."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.domain.chat.sessions import ChatMessage, QueuedMessage, Session
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId, SessionId
 

@@ -1,11 +1,11 @@
 """The processes that share one database."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from agent_fabric.config.constants import DEFAULT_LEASE_TTL_S, DEFAULT_POOL
 from agent_fabric.domain.cluster.roles import Role
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 

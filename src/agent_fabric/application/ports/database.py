@@ -1,9 +1,10 @@
 """What is done to a database server, as opposed to the runs in it: tables, checks, moving a folder into it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 class Migrated(NamedTuple):

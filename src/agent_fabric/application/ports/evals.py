@@ -1,9 +1,9 @@
 """Where evaluations are kept, and the folders that their trials need."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evals.definition import CaseFile
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import Trial, TrialOutcome

@@ -1,9 +1,10 @@
 """Servers that speak HTTP, seen from the tools that use them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.tools.allowlists import Allowlists
 
 

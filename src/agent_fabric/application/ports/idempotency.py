@@ -1,9 +1,9 @@
 """Idempotency keys: a repeated request is carried out once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 

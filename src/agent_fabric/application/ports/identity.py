@@ -1,10 +1,10 @@
 """Identity, seen from the doors of the server and from those who look after people and keys."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agent_fabric.domain.audit.acts import Act
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import Unauthenticated
 from agent_fabric.domain.identity.accounts import ApiKey, User, UserChange
 from agent_fabric.domain.identity.principals import AnyScope, Principal

@@ -1,7 +1,8 @@
 """This machine, seen by someone who wants to know whether a task can run on it."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

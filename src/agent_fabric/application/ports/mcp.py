@@ -1,13 +1,14 @@
 """Tool servers that speak the Model Context Protocol, seen from packs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.tools import MCPServerConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 
 

@@ -1,10 +1,10 @@
 """Where documents and facts are kept, and how passages are found."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from agent_fabric.application.ports.embeddings import Vector
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document

@@ -1,9 +1,9 @@
 """The models that could be asked, seen by someone who wants to know what is there."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
 

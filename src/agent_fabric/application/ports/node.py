@@ -1,9 +1,10 @@
 """What the node's program needs of the machine it runs on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 class SpoolState(StrEnum):

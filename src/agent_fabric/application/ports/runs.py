@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Container, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 from agent_fabric.application.ports.leases import Before
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, Visibility, is_owner
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.status import RunStatus

@@ -1,9 +1,9 @@
 """The box in which a run's files live and its commands run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agent_fabric.config.secret_references import FILE_NAME
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.secrets.references import SHORTEST_NAMED
 

@@ -1,7 +1,8 @@
 """Measures and status of the store and its disk."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

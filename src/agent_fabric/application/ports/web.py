@@ -1,9 +1,9 @@
 """The web, seen from the tools: reading a page, and finding pages."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.tools.allowlists import Allowlists
 
 

@@ -1,11 +1,12 @@
 """What others send us, seen from those who want to have it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_fabric.application.ports.automation import DeadLetter
 from agent_fabric.application.ports.bus import BusMessage
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 if TYPE_CHECKING:  # what only shows deliveries needs no events

@@ -1,12 +1,13 @@
 """Where definitions of workflows and agents are found."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.agents.definition import AgentDefinition
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.problems import Problem, WorkflowInvalid
 from agent_fabric.domain.workflows.definition import Trigger, WorkflowDefinition
 

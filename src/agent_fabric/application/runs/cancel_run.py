@@ -1,11 +1,11 @@
 """Ends a run from anywhere."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import CANCEL, RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunHeld, RunNotFound, RunUndrivable
 from agent_fabric.domain.events import Event, RunCancelled
 from agent_fabric.domain.ids import RunId

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final
 
@@ -11,6 +11,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunQueue
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.resume_run import ResumeRun
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import (
     FabricError,
     RunHeld,

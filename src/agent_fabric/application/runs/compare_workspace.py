@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 from posixpath import basename, splitext
 
 from agent_fabric.application.ports.changes import ChangeHistory
 from agent_fabric.application.runs.diff_run import drive_snapshots
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.evidence.claims import programs_meant, programs_without_tests
 from agent_fabric.domain.evidence.events import WorkspaceCompared

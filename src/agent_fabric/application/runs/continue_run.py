@@ -1,11 +1,12 @@
 """Follows up a run that has ended."""
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.ports.runs import RunReader, RunRepository, Workspaces
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.chat.conversation import Asked, Turn, turns_of
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import Forbidden, InvalidInputs, RunUndrivable, RunUnsettled
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.identity.ownership import Visibility

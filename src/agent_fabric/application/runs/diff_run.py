@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from agent_fabric.application.ports.changes import ChangeHistory, RecordedDrive, Undoing, UndoRecord
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.changes import DriveSnapshots, FileChange, FolderSnapshot, changes_of

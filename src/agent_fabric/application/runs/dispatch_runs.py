@@ -5,13 +5,14 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from agent_fabric.application.ports.runs import CANCEL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping, StoreUnavailable
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId

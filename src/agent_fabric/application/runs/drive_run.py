@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
@@ -27,6 +27,7 @@ from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.approvals.events import ApprovalDecided
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import (
     Body,

@@ -1,13 +1,13 @@
 """Turns a task into a run and sees it through."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, StoreFull, StoreUnavailable
 from agent_fabric.domain.events import TASK_FIELDS, Body, Event, RunCreated
 from agent_fabric.domain.identity.ownership import Visibility

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from agent_fabric.application.ports.runs import RunReader, RunRepository
@@ -10,6 +9,7 @@ from agent_fabric.application.ports.workspace_archive import WorkspaceArchive
 from agent_fabric.application.runs.diff_run import folder_of
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.channels.files import size_words
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RunFilesWithheld, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import OpenFile, RunFile, RunFileList

@@ -2,12 +2,13 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.ports.audit import ActLog
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunListing, RunRecord
 from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId

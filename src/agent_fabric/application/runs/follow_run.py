@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import Progress, RunReader, RunRepository
 from agent_fabric.application.ports.wake_ups import WakeUps, log_topic
 from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunNotFound, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import result_of

@@ -5,12 +5,13 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.ports.leases import NamedLocks
 from agent_fabric.application.ports.limits import Limiter, QuotaState, Rate
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.config.schema.limits import LimitsConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import StoreUnavailable, TooManyRequests
 from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.domain.plural import count_of

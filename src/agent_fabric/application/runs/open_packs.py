@@ -1,9 +1,10 @@
 """The packs that a drive has opened."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, PackBroken
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec

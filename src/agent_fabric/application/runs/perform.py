@@ -1,7 +1,7 @@
 """Turns an action into what must be recorded first and the effect that follows: the only door to the world."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.application.approvals.refuse_questions import refuse_questions
@@ -13,6 +13,7 @@ from agent_fabric.application.ports.runs import Prepared
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import InvokeTool
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
 from agent_fabric.domain.evidence.events import WorkspaceCompared

@@ -1,7 +1,6 @@
 """Takes up a run where it stands."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from agent_fabric.application.ports.leases import Before
@@ -11,6 +10,7 @@ from agent_fabric.application.ports.workspace_archive import WorkspaceArchive
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunUndrivable
 from agent_fabric.domain.events import RunResumed
 from agent_fabric.domain.ids import RunId, SpecialistId

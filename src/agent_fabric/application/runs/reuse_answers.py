@@ -1,12 +1,13 @@
 """Uses an answer of a model again, when the same owner asks the same."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from agent_fabric.application.ports.llm import OnDelta
 from agent_fabric.application.ports.responses import ResponseIndex
 from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import Body, ModelAnswered, RunCreated
 from agent_fabric.domain.models.events import CloudFallbackUsed

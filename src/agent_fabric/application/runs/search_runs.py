@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from agent_fabric.application.ports.embeddings import Embedder, RunVectors
 from agent_fabric.application.ports.runs import FoundRun
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 
 MAX_CHARS = 2_000

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from agent_fabric.application.ports.automation import Begin
@@ -14,6 +14,7 @@ from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.application.runs.limits import Limits
 from agent_fabric.application.runs.resume_run import ResumeRun
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.identity.ownership import Visibility, owner_of

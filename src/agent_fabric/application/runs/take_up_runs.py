@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final
 
@@ -13,6 +13,7 @@ from agent_fabric.application.ports.runs import RunListing, RunQueue
 from agent_fabric.application.ports.vitals import StoreGauge
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Take
 from agent_fabric.application.runs.resume_run import ResumeRun
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, FolderHeld, RunHeld, ServerStopping, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 

@@ -3,11 +3,11 @@
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.changes import UndoRecord
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.changes import Entry, EntryKind, FileChange, below_any, same

@@ -1,7 +1,6 @@
 """Checks again what a finished run claims, from its log and its folder alone."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from posixpath import normpath
 
 from agent_fabric.application.ports.audit import LogCondition, LogInspector
@@ -9,6 +8,7 @@ from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.evidence.citations import ReadPages, urls_in_file

@@ -1,12 +1,12 @@
 """Keep and forget secrets."""
 
 import asyncio
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.audit import ActLog
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.secrets import SecretFile
 from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.principals import Principal
 
 

@@ -1,7 +1,6 @@
 """Seals what a fabric folder keeps with a new key, and forgets old ones."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from agent_fabric.application.ports.encryption import KeySealer
@@ -9,6 +8,7 @@ from agent_fabric.application.ports.key_fingerprints import ENCRYPTION
 from agent_fabric.application.ports.secrets import SecretFile
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.principals import Principal
 
 

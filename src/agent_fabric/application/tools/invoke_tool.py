@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -31,6 +31,7 @@ from agent_fabric.application.tools.proposed_call import (
 )
 from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.approvals.events import ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.fleet.chosen_node import named_call
 from agent_fabric.domain.ids import RunId

@@ -6,7 +6,6 @@ and which files of a project are third-party text. Whether it leaves the box, an
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from agent_fabric.application.ports.outside import OutsideCommands
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.domain.approvals.answers import Decision, Question, approval_id, binding
 from agent_fabric.domain.approvals.events import ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.chosen_node import machine_of, sent_key, without_machine
 from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.policy.calls import ProposedCall, argument_hash

@@ -1,10 +1,11 @@
 """Resolves the secrets that a call names, right before it runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from agent_fabric.application.ports.secrets import SecretSource
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.command_lines.secret_words import variable_names, with_variables
 from agent_fabric.domain.secrets.references import SHORTEST_NAMED, fill, secrets_in
 from agent_fabric.domain.tools.specs import ToolContext, ToolSpec

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -10,6 +10,7 @@ from agent_fabric.application.ports.runs import NewRun, RunRepository, Workspace
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body, Event
 from agent_fabric.domain.ids import RunId

@@ -1,10 +1,11 @@
 """Begins a workflow anew with what an earlier run of it has done already."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunSettled
 from agent_fabric.domain.events import Body, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId

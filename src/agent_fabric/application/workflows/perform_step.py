@@ -1,7 +1,6 @@
 """Carries out what the steps of a workflow decided: calls through the one door, questions, and runs for a step."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
@@ -12,6 +11,7 @@ from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.application.workflows.child_runs import ChildRuns, problem_text
 from agent_fabric.domain.approvals.answers import Question, approval_id, binding
 from agent_fabric.domain.approvals.events import ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.ids import CallId, LaneId

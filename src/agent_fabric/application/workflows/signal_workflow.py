@@ -1,11 +1,11 @@
 """Tells a workflow that something has happened."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.runs import SIGNAL, RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.parameters import unusable_numbers
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs, RunSettled

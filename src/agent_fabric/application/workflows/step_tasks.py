@@ -1,13 +1,14 @@
 """What a workflow's run is given to keep, and what the runs of its steps are asked to do."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from agent_fabric.application.agents.agent_task import task_of_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.ports.workflows import AgentCatalogue, SoundWorkflow, WorkflowCatalogue
 from agent_fabric.domain.agents.definition import agent_from
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.runs.task import FrozenWorkflow, Task
 from agent_fabric.domain.secrets.references import defuse
 from agent_fabric.domain.workflows.definition import BuiltIn, WorkflowDefinition, definition_from

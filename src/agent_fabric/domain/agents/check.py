@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.domain.agents.definition import FIRST_VERSION, AgentRole, Dependency, DependencyKind
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.declarations import PARAMETERS, declared_parameters
 from agent_fabric.domain.definitions.expressions.references import check_syntax, references
 from agent_fabric.domain.definitions.fields import (

@@ -1,10 +1,11 @@
 """What an agent is: a named way of working, with declared inputs and outputs, as its file tells it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Self
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.deserialize import reader_of
 from agent_fabric.domain.tools.capabilities import servers_of, tools_of

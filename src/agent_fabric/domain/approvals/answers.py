@@ -7,10 +7,10 @@ this is not as it was when the person agreed makes the answer worthless.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.policy.verdicts import Ruling
 

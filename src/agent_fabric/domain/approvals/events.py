@@ -1,10 +1,10 @@
 """What happens between a run and the people who have to agree; see `events` for the contract."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agent_fabric.domain.approvals.answers import Decision, Question, Reach
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.policy.outside_plan import Outside
 

@@ -1,10 +1,10 @@
 """What people do to a fabric folder itself, outside of every run: who may come in, secrets, backups."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Self
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.principals import Kind, Principal
 
 

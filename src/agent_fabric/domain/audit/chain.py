@@ -1,11 +1,12 @@
 """Who wanted what, by which rule or person it was allowed, and what came of it: read from the log of a run."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Event, RunCancelled, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.policy.calls import argument_hash

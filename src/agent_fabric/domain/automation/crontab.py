@@ -3,10 +3,11 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.automation.timing import SHORTCUTS, plain_expression
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.workflows.checks.triggers import cron_problem
 
 MAX_CHARACTERS: Final = 200_000

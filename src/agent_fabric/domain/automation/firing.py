@@ -3,13 +3,13 @@
 import hashlib
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple, Self, assert_never
 
 from agent_fabric.domain.automation.schedule import MAX_QUEUED, Misfire, Overlap, Schedule
 from agent_fabric.domain.automation.timing import Timing, due_between, iso_utc
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 _RUNS: Final = uuid.UUID("5d0c3f5e-8d8a-4a52-9d0e-2b7c1f4f6a19")

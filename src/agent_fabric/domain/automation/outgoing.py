@@ -4,8 +4,9 @@ import hmac
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from agent_fabric.domain.dataclass import dataclass
 
 RETRIES_S: Final = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 36_000.0)
 """Pauses after failed attempts; after the last one, the message is a dead letter."""

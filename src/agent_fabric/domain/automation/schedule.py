@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.timing import BoundedTiming, CronTiming, EveryTiming, Timing, WallTimes, names_hours
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, InvalidInputs
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 

@@ -9,11 +9,12 @@ whenever the clock on the wall shows a matching time, also the second time.
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
+
+from agent_fabric.domain.dataclass import dataclass
 
 WallTimes = Callable[[datetime], Iterator[datetime]]
 """Times on the wall (without a zone) that a cron expression names, ascending, after a given one."""

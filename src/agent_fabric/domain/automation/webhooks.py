@@ -10,10 +10,10 @@ import hmac
 import uuid
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, assert_never
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 TOLERANCE_S: Final = 300.0

@@ -1,7 +1,7 @@
 """Why a schedule did or did not do something at some time. Pure, over what was recorded: rules, firings, processes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from agent_fabric.domain.automation.firing import AskedPerson, Firing, FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import SET_BACK, RuleVersion, zone_of
 from agent_fabric.domain.automation.timing import Timing, WallTimes, due_between, iso_utc, names_hours, place
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 HEARTBEAT_S: Final = 5.0

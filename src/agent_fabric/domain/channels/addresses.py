@@ -1,9 +1,9 @@
 """Who and where on a platform: always by id, never by a name that someone can change."""
 
 import uuid
-from dataclasses import dataclass
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 _RUNS: Final = uuid.UUID("5f4f1c3e-6d0b-4b53-9f0c-0c7f6f2a8d21")

@@ -9,7 +9,6 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from agent_fabric.domain.audit.acts import moment_words
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.deliveries import CARDS, Button, Part
 from agent_fabric.domain.channels.graphemes import utf16_units
+from agent_fabric.domain.dataclass import dataclass
 
 NONCE_BYTES: Final = 9
 """72 bits, 12 characters of base64."""

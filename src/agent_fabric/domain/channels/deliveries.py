@@ -5,12 +5,13 @@ for one that has not: it is in doubt, and only what the platform itself says set
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final, assert_never
 
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.files import Document
+from agent_fabric.domain.dataclass import dataclass
 
 RETRIES_S: Final = (1.0, 5.0, 30.0, 120.0, 600.0, 1_800.0)
 """Pauses after attempts of which nothing can have arrived; the last one is repeated until the part expires."""

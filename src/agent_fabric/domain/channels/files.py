@@ -9,8 +9,9 @@ import mimetypes
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from agent_fabric.domain.dataclass import dataclass
 
 INBOX: Final = "inbox"
 """The folder of the workspace in which files of people are."""

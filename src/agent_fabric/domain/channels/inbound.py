@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from agent_fabric.domain.channels.addresses import Place, Sender
+from agent_fabric.domain.dataclass import dataclass
 
 CATCH_UP_MAX_AGE_S: Final = 3_600.0
 MAX_WAITING: Final = 20

@@ -6,9 +6,11 @@ reader takes time in proportion to the text.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
+
+from agent_fabric.domain.dataclass import dataclass
 
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*([A-Za-z0-9_+#.-]{0,40})[^`\n]*$")
 _HEADING: Final = re.compile(r"^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$")

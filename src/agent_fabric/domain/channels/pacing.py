@@ -6,10 +6,11 @@ Every message passes a few buckets: its chat, its group, the whole account. A bu
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from agent_fabric.domain.channels.addresses import Place
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

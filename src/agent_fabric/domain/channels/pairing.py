@@ -4,10 +4,10 @@ Until then nothing that they write reaches a model.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from agent_fabric.domain.channels.addresses import Place, Sender
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.identity.accounts import User
 

@@ -3,12 +3,12 @@
 import html
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from agent_fabric.domain.channels.graphemes import utf16_units
 from agent_fabric.domain.channels.markdown import Block, BlockKind, Span, Style
+from agent_fabric.domain.dataclass import dataclass
 
 WORD_JOINER: Final = "\u2060"
 """Stands behind an @ and inside a fence, so that the platform makes nothing of it. People do not see it."""

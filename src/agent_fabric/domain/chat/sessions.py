@@ -1,9 +1,10 @@
 """A conversation with a person: sessions and their messages."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.runs.effects import BEFORE_ANSWER, Outcome, mark_answer, warning

@@ -1,10 +1,11 @@
 """What a turn of a session leaves to the one that follows it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from agent_fabric.domain.chat.conversation import newest_words
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.models.messages import Message, Role
 from agent_fabric.domain.packs.recruitment import ASSISTANT

@@ -5,9 +5,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, assert_never
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.problems import did_you_mean
 
 IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)

@@ -1,8 +1,9 @@
 """One declared input or output of a workflow or an agent."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

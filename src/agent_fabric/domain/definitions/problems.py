@@ -1,10 +1,11 @@
 """What is wrong with a definition, in words for the person who wrote it. Workflows and agents share this."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidDefinition
 
 Path = tuple[str | int, ...]

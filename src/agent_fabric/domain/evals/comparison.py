@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Final, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evals.intervals import Estimate, Tally, difference
 
 SIGNIFICANT: Final = 0.05

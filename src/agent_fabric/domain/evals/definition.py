@@ -6,9 +6,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final, Self
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.deserialize import reader_of
 
 MAX_CASES: Final = 1_000

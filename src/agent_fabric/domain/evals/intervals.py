@@ -5,8 +5,9 @@ The unit is the case: repeats of one case resemble each other, so they count as 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from agent_fabric.domain.dataclass import dataclass
 
 _Z: Final = 1.959964
 """Quantile of the normal distribution for 95 %."""

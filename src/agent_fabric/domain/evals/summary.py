@@ -1,9 +1,9 @@
 """What an evaluation has shown so far."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evals.comparison import Comparison, compare
 from agent_fabric.domain.evals.definition import EvalCase, EvalDefinition
 from agent_fabric.domain.evals.intervals import Estimate, Tally, share_right

@@ -3,11 +3,11 @@
 import hashlib
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import Final, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evals.definition import EvalDefinition
 from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.ids import EvalId, RunId

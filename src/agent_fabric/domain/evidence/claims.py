@@ -6,10 +6,11 @@ is proven (ADR 0088), such as "all tests pass". Everything here errs towards bel
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from posixpath import basename, dirname, normpath, splitext
 from typing import Any, assert_never
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.asked_for import AskedFor, asked_for, files_to_change, paths_in
 from agent_fabric.domain.evidence.commands import acts_elsewhere, assess, find_test_command, git_actions
 from agent_fabric.domain.evidence.events import WorkspaceCompared

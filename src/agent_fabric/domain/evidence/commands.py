@@ -8,8 +8,9 @@ has to say that some were executed.
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.suite_counts import count_told_in
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import (

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Self
+
+from agent_fabric.domain.dataclass import dataclass
 
 _LEFT_BEHIND = re.compile(
     r"(?:.*/)?(?:\.benchmarks|\.hypothesis|\.nyc_output|htmlcov|\.coverage|coverage\.xml|[^/]+\.egg-info)(?:/|\.[^/]*$|$)"

@@ -7,9 +7,9 @@ changed without naming it.
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from posixpath import basename, normpath, splitext
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.suite_counts import NONE_LEFT_OUT, LeftOut
 from agent_fabric.domain.policy.command_lines.names import names

@@ -3,11 +3,12 @@
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatch
 from itertools import pairwise
 from posixpath import basename, join, normpath, splitext
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.proofs import words_of
 from agent_fabric.domain.evidence.suite_files import is_test_file
 from agent_fabric.domain.policy.command_lines.names import names

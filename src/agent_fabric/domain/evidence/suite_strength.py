@@ -3,8 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.python_suites import read_checks, read_tests
 from agent_fabric.domain.evidence.suite_files import is_test_file
 from agent_fabric.domain.plural import count_of

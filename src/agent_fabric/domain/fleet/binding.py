@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.protocol import DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S, canonical
 
 APPROVAL_NAMESPACE: Final = "fabric-approval"

@@ -1,10 +1,11 @@
 """A command for a node, as the hub keeps it from the request to the result."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.binding import BoundCall
 from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.protocol import Method

@@ -5,10 +5,10 @@ wins, so a rule that allows has an effect only where the other two allow as well
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.node_policy import NodePolicy, proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.policy.calls import ProposedCall

@@ -6,9 +6,10 @@ seed's fields (`hitl_enabled`, `blocked_commands`, `requires_approval_for`) and,
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, SHELL
 from agent_fabric.domain.fleet.protocol import canonical
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY

@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, NewType
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.fleet.node_policy import NodePolicy, PolicyProblem, node_policy
 from agent_fabric.domain.fleet.protocol import HEARTBEAT_S, MAX_HEARTBEATS_PER_S, MISSED_HEARTBEATS, canonical

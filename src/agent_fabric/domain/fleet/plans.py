@@ -4,10 +4,11 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.protocol import canonical
 
 MAX_NODES: Final = 5_000

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.protocol import canonical
 
 RELEASE_NAMESPACE: Final = "fabric-release"

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from agent_fabric.domain.dataclass import dataclass
 
 MCP_PROXY: Final = "mcp_proxy"
 """The tool of a node that hands a request to an MCP server there; over the wire it is `mcp.proxy` (FC-012)."""

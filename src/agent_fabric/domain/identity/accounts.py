@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import Forbidden, InvalidInputs
 from agent_fabric.domain.identity.principals import (
     ALL_TOOLS,

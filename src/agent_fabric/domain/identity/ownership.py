@@ -1,10 +1,10 @@
 """Whose run it is, and who sees it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Self
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.domain.ids import RunId
 

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final, NewType, Self
+
+from agent_fabric.domain.dataclass import dataclass
 
 UNKNOWN_RUN: Final = "unknown"
 """A run whose id is not known."""

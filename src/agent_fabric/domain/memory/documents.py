@@ -2,10 +2,10 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import DocumentId, RunId
 

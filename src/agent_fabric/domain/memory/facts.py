@@ -5,10 +5,11 @@ Pinned facts are the few that agents are told without looking them up.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FactRefused, FactSettled
 from agent_fabric.domain.ids import FactId, RunId
 from agent_fabric.domain.secrets.shapes import hide_shapes, without_invisible

@@ -8,8 +8,9 @@ import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from agent_fabric.domain.dataclass import dataclass
 
 MIN_CHARS: Final = 1_000
 """A passage goes on behind a heading until it is so long."""

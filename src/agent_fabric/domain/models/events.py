@@ -1,8 +1,9 @@
 """What is remarkable about a model's answer; see `events` for the contract."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.models.addresses import is_loopback
 from agent_fabric.domain.models.messages import ToolDialect
 

@@ -1,10 +1,11 @@
 """The conversation with a model: what goes in, what comes out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.addresses import is_local_url
 

@@ -3,9 +3,11 @@
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from agent_fabric.domain.dataclass import dataclass
 
 USER: Final = "user:"
 """Begins the address of a user who is told of alerts."""

@@ -1,7 +1,8 @@
 """What a diagnosis of an installation finds."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 class Level(StrEnum):

@@ -1,9 +1,9 @@
 """What a pack gives to a run: a prompt, tools, and what a finished task must look like."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.tools.specs import FINISH_TASK, Effect, ToolSpec
 

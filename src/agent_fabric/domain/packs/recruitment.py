@@ -9,9 +9,10 @@ reasons for it, which are kept in the log.
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import SpecialistId
 
 ASSISTANT = SpecialistId("assistant")

@@ -3,9 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.globs import host_of, plain_path
 from agent_fabric.domain.policy.labels import NOTHING_READ, Flow
 from agent_fabric.domain.policy.verdicts import Ruling

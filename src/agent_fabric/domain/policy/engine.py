@@ -8,9 +8,10 @@ recorded, and its model asked, long before.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.access import lacks_capability, lacks_scope
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.globs import plain_path

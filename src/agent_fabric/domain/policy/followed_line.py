@@ -5,11 +5,12 @@ What a word leads to is worked out from the line alone. What cannot be worked ou
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from itertools import islice, product
 from typing import Final, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.command_lines.invocation import Connector, Invocation
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.command_lines.words import DECLARES, assignments

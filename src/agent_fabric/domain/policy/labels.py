@@ -7,9 +7,10 @@ one to the author of the other. Where the bytes came from decides; names of tool
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+from agent_fabric.domain.dataclass import dataclass
 
 WORKSPACE_FILES: Final = "files of the workspace"
 NO_BOX: Final = "commands without a box"

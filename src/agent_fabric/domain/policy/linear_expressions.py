@@ -7,8 +7,10 @@ becomes an automaton that holds all its states at once, so that no text can make
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from agent_fabric.domain.dataclass import dataclass
 
 MAX_EXPRESSION_CHARS: Final = 1_000
 MAX_COUNT: Final = 64

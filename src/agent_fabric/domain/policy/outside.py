@@ -7,10 +7,10 @@ files that their words name, and `git push`, which is done from a repository of 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.command_lines.invocation import Connector, Invocation, UnparsableCommand
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.command_lines.wrappers import started_by

@@ -3,8 +3,10 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Self
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Deploy, push, publish and their like, told by what a command means (AF-125)."""
 
 import re
-from dataclasses import dataclass
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.subcommands import PYTHON, VALUED, as_plain, operands

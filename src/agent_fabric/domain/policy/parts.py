@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Final, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnparsableCommand
 from agent_fabric.domain.policy.command_lines.names import names

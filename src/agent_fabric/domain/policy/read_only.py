@@ -6,10 +6,11 @@ list that a file, an option or a variable can make start another program. When i
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.command_lines.invocation import Invocation, Redirect, UnparsableCommand
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.command_lines.wrappers import wrapped_commands

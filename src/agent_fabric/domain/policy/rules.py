@@ -6,11 +6,12 @@ in reading a call ends in a question, not in a surprise.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.principals import holds_scope
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_lines.invocation import Invocation

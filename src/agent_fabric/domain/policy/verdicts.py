@@ -1,8 +1,9 @@
 """What a policy says about a call."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from agent_fabric.domain.dataclass import dataclass
 
 EXACTLY = "exactly "
 """Begins the words for the same command line, and nothing else."""

@@ -1,7 +1,6 @@
 """What a run may do next. `decide` chooses among these; `perform` carries them out."""
 
-from dataclasses import dataclass
-
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.models.messages import ToolCallRequest

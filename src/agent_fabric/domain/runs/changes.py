@@ -5,9 +5,11 @@ beginning and at its end; only differences within drives are changes of the run.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal, NamedTuple
+
+from agent_fabric.domain.dataclass import dataclass
 
 REBUILDABLE = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
 """Folders that programs make again by themselves."""

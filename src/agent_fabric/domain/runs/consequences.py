@@ -4,10 +4,10 @@ Every store writes these values in the transaction of the events. None of them d
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import (
     Event,
     RunCancelled,

@@ -1,10 +1,11 @@
 """Whether a call that succeeded does again what an earlier one was kept from: pure, and in doubt it does not."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from posixpath import normpath
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.commands import find_test_command, inner_commands
 from agent_fabric.domain.policy.calls import argument_hash
 from agent_fabric.domain.policy.command_lines.grammar import parse_command

@@ -5,10 +5,11 @@ And how that is said in plain words: the same at every door.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.policy.outside_plan import Outside

@@ -1,10 +1,10 @@
 """The files of a run, as they are listed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import FileIO
 from typing import NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
 MAX_FILES = 2_000

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from posixpath import normpath
 from typing import Any
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.citations import citations_of, problems_with_citations
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.models.messages import Role, ToolCallRequest

@@ -1,8 +1,9 @@
 """What a run did that cannot be taken back: what was sent, pushed or executed elsewhere."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Event, PackStarted, ToolCalled, ToolReturned
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import Effect

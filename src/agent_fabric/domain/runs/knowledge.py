@@ -6,9 +6,9 @@ It stands in the log of the run, so that what an answer rests on can be shown af
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import CallId, DocumentId, FactId
 from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest
 from agent_fabric.domain.plural import count_of

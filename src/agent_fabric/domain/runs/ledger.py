@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.runs.effects import (

@@ -1,12 +1,13 @@
 """The state of a run, folded from its events. Only `evolve` changes it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_fabric.domain.approvals.answers import Grant
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proofs import NO_PROOF, UNPROVEN, CommandRun, Proof, strongest
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId

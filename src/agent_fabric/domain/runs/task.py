@@ -1,11 +1,12 @@
 """The task of a run, the agent that does it, its budget and its limits, and its result."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Self, TypeVar
 
 from agent_fabric.domain.approvals.answers import OnDoubt
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.evidence.proofs import Proof
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility, owner_of

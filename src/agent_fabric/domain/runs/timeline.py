@@ -1,10 +1,11 @@
 """A run as spans of time: what each lane did, and what it waited for."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import (
     ContextCompacted,
     Event,

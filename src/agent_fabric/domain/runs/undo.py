@@ -1,9 +1,9 @@
 """Plans an undo: the paths to restore, and the paths that someone else has changed since."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.runs.changes import Entry, EntryKind, FileChange, FolderSnapshot, below_any, same
 
 

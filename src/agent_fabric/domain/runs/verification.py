@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeGuard
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Body, Event, GuidanceGiven, PackStarted, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.evidence.citations import ReadPages, address_of, citations_of, likeliest, urls_in
 from agent_fabric.domain.evidence.claims import false_claims

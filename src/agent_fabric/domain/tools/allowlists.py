@@ -1,6 +1,6 @@
 """The only commands, paths and domains that calls may use."""
 
-from dataclasses import dataclass
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

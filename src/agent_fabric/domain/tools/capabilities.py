@@ -1,8 +1,9 @@
 """The one table of capabilities: what a name opens for agents, for the policy, and which words of a task ask for it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """What the result of a tool shows: pages as they were read, tests that were executed, and what a success proves."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from agent_fabric.domain.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final, NoReturn
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.findings import ProofKind, Source, TestCount

@@ -1,9 +1,10 @@
 """The actions of a workflow, beside recording events."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.workflows.events import StepFinished, StepRetried, StepStarted

@@ -1,10 +1,11 @@
 """The definition of a workflow: a graph of steps, as its file declares it and as a run freezes it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.deserialize import reader_of
 

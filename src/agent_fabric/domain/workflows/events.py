@@ -4,10 +4,11 @@ Every one of them carries its step's lane. A step's lane is its id, or, inside a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.effects import Effects
 

@@ -2,13 +2,14 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import ToolErred, ToolReturned
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.workflows.definition import Step, WorkflowDefinition

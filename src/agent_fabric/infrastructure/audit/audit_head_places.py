@@ -5,12 +5,12 @@ import json
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.alerts import AlertPost
 from agent_fabric.application.ports.audit import HeadPlace
+from agent_fabric.domain.dataclass import dataclass
 
 _AUTHPRIV_NOTICE: Final = 10 * 8 + 5
 """Facility and severity of a line for the system log, as RFC 5424 counts them."""

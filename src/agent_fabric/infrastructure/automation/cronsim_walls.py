@@ -2,12 +2,12 @@
 
 import zoneinfo
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from cronsim import CronSim, CronSimError
 
 from agent_fabric.domain.automation.timing import WallTimes, plain_expression
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.workflows.checks.triggers import cron_problem
 

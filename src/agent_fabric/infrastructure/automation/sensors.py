@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from agent_fabric.application.ports.automation import Sensor
 from agent_fabric.config.schema.automation import SensorConfig
 from agent_fabric.domain.automation.sensing import FileCursor, Happening, Look, Stamp, change_happening, changed_files
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.policy.globs import may_fit_below
 from agent_fabric.infrastructure.packs.plugins import open_packaged_sensor

@@ -14,11 +14,12 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
 from agent_fabric.domain.audit.key import UNKEYED, AuditKey
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.backup.contents import DATABASE, MANIFEST, Found, is_in_workspace, may_be_restored
 

@@ -10,7 +10,6 @@ import tarfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +19,7 @@ from agent_fabric.config.folders import base_folder
 from agent_fabric.config.variable_names import OURS
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.audit.key import AuditKey
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key

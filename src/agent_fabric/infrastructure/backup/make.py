@@ -5,12 +5,12 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric import __version__
 from agent_fabric.application.ports.backup import StoreCopies
 from agent_fabric.domain.audit.key import AuditKey
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, StoreFull
 from agent_fabric.infrastructure.atomic_files import sync_folder
 from agent_fabric.infrastructure.backup.archive import ArchiveWriter, Manifest, read_archive

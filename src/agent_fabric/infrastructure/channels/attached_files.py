@@ -3,12 +3,12 @@
 import asyncio
 import errno
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agent_fabric.application.ports.channels import InboundFiles
 from agent_fabric.domain.channels.files import StoredFile
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunUndrivable, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.sandbox.beneath import Beneath

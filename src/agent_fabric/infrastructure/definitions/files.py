@@ -6,12 +6,12 @@ at once.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.files import read_beginning, reason_of
 from agent_fabric.config.formats.syntax import SyntaxProblem
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.problems import Problem, locate
 from agent_fabric.infrastructure.definitions.positions import Parsed, Spot, Spots, hint_for, parse_with_spots
 

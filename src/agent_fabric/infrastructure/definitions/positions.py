@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 import yaml
@@ -11,6 +11,7 @@ import yaml
 from agent_fabric.config.formats.json_text import parse_json
 from agent_fabric.config.formats.syntax import SyntaxProblem, TwiceProblem
 from agent_fabric.config.formats.yaml_text import problem_of
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.validate import MAX_VALUES
 from agent_fabric.domain.tools.json_schema import MAX_DEPTH
 

@@ -10,11 +10,11 @@ import asyncio
 import hmac
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agent_fabric.application.ports.fleet import ApprovalSigner
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE
 from agent_fabric.infrastructure.fleet.signing import SigningKey

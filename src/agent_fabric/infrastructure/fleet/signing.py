@@ -4,9 +4,10 @@ import hashlib
 import secrets
 from base64 import b64decode
 from binascii import Error as NotBase64
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.secrets import ed25519
 
 try:

@@ -1,13 +1,14 @@
 """ModelChooser over the configuration, this machine's Ollama, and the models inside agent-fabric."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChosenModel, ModelChooser, Notice
 from agent_fabric.config.schema.models import ModelConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models.found_models import ModelCard, same_model, select_model, smallest_chat_model
 from agent_fabric.domain.models.messages import ModelPrice, ModelSettings, ToolDialect

@@ -3,10 +3,11 @@
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Unpack
 
 from agent_fabric.application.ports.llm import ChatClient, ChatOptions, LLMProvider, Notice
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelAnswerUnusable
 from agent_fabric.domain.models.dialects.answer_parser import interpret_answer
 from agent_fabric.domain.models.dialects.request_shape import shape_request

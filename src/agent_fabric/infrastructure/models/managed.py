@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Unpack
@@ -18,6 +18,7 @@ from agent_fabric.application.ports.llm import ChatOptions, Notice, ProgressText
 from agent_fabric.application.ports.models import ManagedStatus
 from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.config.schema.models import ManagedLlamaConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings

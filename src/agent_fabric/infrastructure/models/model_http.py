@@ -6,7 +6,7 @@ import os
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -15,6 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.secret_references import SecretReference, reference_in
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import (
     ConfigError,
     ContextExceeded,

@@ -8,13 +8,13 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import Notice, QueuedText
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.models.addresses import is_loopback
 from agent_fabric.domain.runs.task import Priority
 

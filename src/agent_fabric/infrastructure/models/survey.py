@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import metadata
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ import orjson
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.ports.models import CatalogueEntry, OllamaFound, Shelf, Stored, WeightsFile
 from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ModelError
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.found_models import ModelCard, find_model

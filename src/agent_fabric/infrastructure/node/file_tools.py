@@ -9,10 +9,10 @@ import os
 import stat
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.node.processes import RunAs
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 

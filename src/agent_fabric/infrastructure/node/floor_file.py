@@ -3,11 +3,12 @@
 import stat
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.node import FloorProblem
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE, approval_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, rules_of
 from agent_fabric.domain.fleet.plan_signatures import plan_message, root_from

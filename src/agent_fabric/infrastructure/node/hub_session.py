@@ -7,13 +7,14 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from agent_fabric.application.fleet.json_rpc import Handle, LinkLost, RpcFailed, RpcPeer
 from agent_fabric.application.node.serve_commands import CallRefused, ServeCommands
 from agent_fabric.application.ports.node import NodeRevoked
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.chain import KEY
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
 from agent_fabric.domain.fleet.protocol import (

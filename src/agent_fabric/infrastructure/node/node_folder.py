@@ -3,11 +3,12 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
 from agent_fabric.application.ports.node import NotEnrolled
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.atomic_files import sync_folder, write_atomically
 from agent_fabric.infrastructure.fleet.signing import SigningKey
 

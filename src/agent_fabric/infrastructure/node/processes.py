@@ -11,10 +11,10 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.protocol import MAX_INLINE_BYTES
 from agent_fabric.infrastructure.sandbox.process_environments import environment_of, lowest_pid_of
 

@@ -14,10 +14,11 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.protocol import CHUNK_BYTES, MAX_TYPED_BYTES, SHELL_IDLE_S, SHELL_READ_S
 from agent_fabric.infrastructure.node.processes import HALF, MAX_SPOOLED_BYTES, Commands, shorten

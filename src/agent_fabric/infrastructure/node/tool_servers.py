@@ -8,12 +8,13 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.node import FloorProblem
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.protocol import canonical
 from agent_fabric.infrastructure.node.processes import MARK, Commands, kill_tree
 

@@ -6,9 +6,9 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, SHELL, TRANSFERS, UPGRADE
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY

@@ -11,10 +11,10 @@ import time
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.node_tools import FILE_GET, FILE_PUT
 from agent_fabric.domain.fleet.protocol import CHUNK_BYTES, MAX_LIFETIME_S
 from agent_fabric.infrastructure.node.file_tools import NodeFiles

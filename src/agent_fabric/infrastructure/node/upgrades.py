@@ -13,10 +13,11 @@ import sys
 import zipfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH
 from agent_fabric.domain.fleet.releases import MAX_PROGRAM_BYTES, RELEASE_NAMESPACE, Release, is_older

@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.observability import TelemetryConfig
 from agent_fabric.config.secret_references import secrets_named_in
 from agent_fabric.config.variable_names import own_values
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId

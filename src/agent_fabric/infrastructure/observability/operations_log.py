@@ -13,12 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.config.schema.observability import LogConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.secrets.redaction import Redactor
 
 if TYPE_CHECKING:

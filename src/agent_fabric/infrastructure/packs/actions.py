@@ -4,9 +4,9 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.tools.specs import FINISH_TASK, Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.domain.workflows.definition import BuiltIn
 from agent_fabric.infrastructure.threads import call_function

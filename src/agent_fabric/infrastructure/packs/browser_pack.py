@@ -1,13 +1,13 @@
 """Gives packs a browser. Importing this is cheap: playwright is imported when the first page is opened."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.tools import BROWSER, BrowserConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import MissingExtra, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.tools.allowlists import Allowlists

@@ -3,7 +3,6 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import NoneType, SimpleNamespace, UnionType
 from typing import (
     Annotated,
@@ -21,6 +20,7 @@ from typing import (
 )
 
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.tools.specs import FINISH_TASK, TOOL_NAME, Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import tool_from
 from agent_fabric.infrastructure.sandbox.blocking import BlockingSandbox

@@ -1,8 +1,9 @@
 """What steps of workflows work with, made when the first workflow asks for it: most runs never do."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from agent_fabric.domain.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

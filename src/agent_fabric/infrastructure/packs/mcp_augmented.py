@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from agent_fabric.application.ports.mcp import ServerReport, ServerTools, ToolServers
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.tools import MCPServerConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
 

@@ -16,11 +16,12 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.config.installed_packs import package_of
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ Packs and what adds tools are imported when they are asked for: other runs would
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +16,7 @@ from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebSearch
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.tools import BROWSER, BrowserConfig, MCPServerConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs.contents import STEPS

@@ -1,7 +1,6 @@
 """The research packs: scope, search, screen, extract, synthesize."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import RunMemory
@@ -9,6 +8,7 @@ from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebSearch
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.research_tables import (
     EVIDENCE_COLUMNS,
     EVIDENCE_TABLE,

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.persistence.text_search import PostgresTextSearch, SqliteTextSearch, TextSearch
 
 WRITERS_LOCK: Final = 0x46414252

@@ -15,10 +15,10 @@ one of a connection of psycopg.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agent_fabric.application.ports.leases import Before
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.dialects import Dialect

@@ -6,11 +6,12 @@ more than a condition stay written SQL. What makes the tables is `migrations/ste
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable
 from agent_fabric.wire.json_codec import dump_json, load_json
 

@@ -6,7 +6,6 @@ import socket
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.abc import SourceLoader
 from importlib.util import MAGIC_NUMBER
@@ -15,6 +14,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from agent_fabric.config.schema.sandbox import SandboxLimits
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.sandbox import egress_bridge, worker
 from agent_fabric.infrastructure.sandbox.command_line import memory_file

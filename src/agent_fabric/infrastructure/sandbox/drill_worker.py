@@ -5,10 +5,10 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, assert_never
@@ -22,6 +22,7 @@ from agent_fabric import __version__
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.folders import base_folder
 from agent_fabric.config.schema.sandbox import SandboxConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.atomic_files import write_atomically

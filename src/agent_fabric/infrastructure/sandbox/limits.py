@@ -5,10 +5,10 @@ import platform
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.config.schema.sandbox import SandboxLimits
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.sandbox.resource_use import (
     OverLimit,
     open_but_removed,

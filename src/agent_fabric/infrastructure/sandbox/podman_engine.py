@@ -4,9 +4,9 @@ import asyncio
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.own_path import own_path
 

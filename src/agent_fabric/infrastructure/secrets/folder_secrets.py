@@ -6,7 +6,6 @@ Names go through the places in order, references say where.
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from agent_fabric.application.ports.secrets import SecretSource, StoredSecret, r
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.config.secret_references import SecretReference, reference_in
 from agent_fabric.config.variable_names import OURS
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.private_files import PrivateFile

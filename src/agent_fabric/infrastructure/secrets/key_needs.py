@@ -6,11 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from agent_fabric.application.ports.storage import Storage
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.infrastructure.backup.contents import DATABASE
 from agent_fabric.infrastructure.secrets.folder_secrets import stored_secrets

@@ -7,10 +7,11 @@ not in it.
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.infrastructure.private_files import PrivateFile
 

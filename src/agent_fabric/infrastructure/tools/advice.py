@@ -8,10 +8,10 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.suite_files import covers, is_test_file
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnparsableCommand

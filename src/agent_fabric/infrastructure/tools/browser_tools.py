@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from agent_fabric.application.ports.browser import Browser, PageView
@@ -10,6 +10,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.research_tables import with_page
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.tools.findings import Source

@@ -4,10 +4,10 @@ import asyncio
 import codecs
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.tools.program_files import can_be_run
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.workspace_diff import changed_lines

@@ -4,11 +4,12 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from agent_fabric.application.ports.http import HttpAnswer, HttpError, HttpRequest, HttpSender
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.threads import on_own_thread

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.memory import NewDocument, RunMemory
 from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.web import PageFetcher
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import DocumentUnreadable, MissingExtra
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.memory.documents import Document

@@ -1,7 +1,6 @@
 """The tools that look up documents, facts and earlier runs, and propose facts."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.clock import Clock
@@ -9,6 +8,7 @@ from agent_fabric.application.ports.memory import DocumentQuery, MemoryAnswer, P
 from agent_fabric.application.ports.runs import RunCatalogue, RunRecord
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FactRefused
 from agent_fabric.domain.evidence.research_tables import moment
 from agent_fabric.domain.identity.ownership import Viewer

@@ -3,10 +3,11 @@
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.commands import Assessment, Shown, assess, count_failed_tests, shown_by
 from agent_fabric.domain.evidence.python_suites import read_tests
 from agent_fabric.domain.policy.command_lines.grammar import parse_command

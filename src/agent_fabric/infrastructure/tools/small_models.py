@@ -4,11 +4,11 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.models.dialects.whole_files import BEGIN_FILE as NAME
 from agent_fabric.domain.models.dialects.whole_files import BEGINS_FILE, FILES
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema

@@ -2,10 +2,10 @@
 
 import csv
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.dataclass import dataclass
 
 MAX_TABLE_BYTES = 64 * 1024
 """Larger tables are not read for this."""

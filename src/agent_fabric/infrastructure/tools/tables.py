@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.research_tables import Row, table_rows, table_text
 from agent_fabric.domain.ids import RunId
 

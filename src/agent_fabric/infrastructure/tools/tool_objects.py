@@ -1,9 +1,9 @@
 """Tools that are objects: a name, a description and `execute(params, context)`."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.tools.specs import FINISH_TASK, TOOL_NAME, Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.threads import call_function
 

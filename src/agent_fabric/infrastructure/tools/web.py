@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from posixpath import basename, normpath
 from typing import Any
 from weakref import WeakValueDictionary
@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebError, WebSearch
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.citations import SHORTEST_QUOTE, ReadPages, address_of, urls_in_file
 from agent_fabric.domain.evidence.research_tables import (
     KEPT_BY_TOOLS,

@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.application.ports.workflows import WorkflowFile
 from agent_fabric.domain.automation.crontab import CrontabJob, script_of
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.problems import WorkflowInvalid
 from agent_fabric.domain.errors import NameTaken, StoreUnavailable
 from agent_fabric.infrastructure.atomic_files import write_new

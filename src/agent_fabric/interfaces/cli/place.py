@@ -9,12 +9,12 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeAlias, TypeVar
 
 import typer
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root

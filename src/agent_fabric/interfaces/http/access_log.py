@@ -4,12 +4,12 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_fabric.application.ports.operations import OperationsLog
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.secrets.references import REDACTED
 from agent_fabric.infrastructure.observability.operations_log import bind, operations_log, unbind
 

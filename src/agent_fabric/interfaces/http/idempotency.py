@@ -12,13 +12,14 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_fabric.application.ports.idempotency import Claim, IdempotencyStore, KeptAnswer
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RepeatMismatch, RepeatNotKept
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.interfaces.http.bodies import replay_body

@@ -6,7 +6,6 @@ describes them.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from inspect import Parameter, Signature, signature
@@ -32,6 +31,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.identity.principals import Scope as Right
 from agent_fabric.interfaces.http.answers import json_answer

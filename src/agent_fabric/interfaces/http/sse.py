@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from starlette.responses import Response
@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServedRuns
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus

@@ -1,10 +1,11 @@
 """Runs as HTTP shows them: the command line's result, and where a run stands at this moment."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from agent_fabric.bootstrap.server import ServedRuns
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState, result_of

@@ -1,11 +1,11 @@
 """The form that a workflow asks a person to fill in: its fields, and what stands in those that are left empty."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.domain.approvals.answers import Question
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ApprovalRefused
 from agent_fabric.domain.tools.json_schema import problems_with
 

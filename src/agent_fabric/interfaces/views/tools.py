@@ -1,12 +1,12 @@
 """Tool servers (MCP) as JSON objects: the same for the command line and for HTTP."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.config.show import show_server
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound
 from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool, tool_name

@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_fabric.application.ports.bus import Bus, BusMessage, DurableBus, Outbox, OutboxRow
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RunNotFound, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.announcements import announcements

@@ -1,10 +1,11 @@
 """What can be told of expressions without values: what they refer to, and what is wrong with their syntax."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.expressions.chains import (
     DEFAULTS,
     Filtered,

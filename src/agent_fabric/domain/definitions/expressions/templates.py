@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.expressions.cursor import Cursor
 from agent_fabric.domain.definitions.expressions.errors import (
     ExpressionError,

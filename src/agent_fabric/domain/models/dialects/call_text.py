@@ -7,9 +7,9 @@ answer ends with it. Text that merely shows a call is none: a model that quotes 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.tools.json_schema import problems_with

@@ -1,9 +1,10 @@
 """Shapes a conversation for a model according to its dialect."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, assert_never
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.models.dialects.answer_schema import as_lines, schema_of_calls, takes_lines
 from agent_fabric.domain.models.dialects.call_text import FENCE, MARK, THOUGHT, as_text
 from agent_fabric.domain.models.dialects.conversation import FORM, is_conversation, schema_for, speech_listener

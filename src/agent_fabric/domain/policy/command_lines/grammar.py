@@ -6,9 +6,10 @@ words are marked. Whatever is unusual enough that bash's reading of it is in dou
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.command_lines.invocation import (
     Connector,
     Invocation,

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
+
+from agent_fabric.domain.dataclass import dataclass
 
 MAX_NESTING = 50
 """How deep substitutions, groups and wrappers may stand inside each other."""

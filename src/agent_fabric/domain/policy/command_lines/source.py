@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.command_lines.invocation import MAX_NESTING, UnfinishedCommand, UnparsableCommand
 
 CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})

@@ -1,8 +1,9 @@
 """Seeing through programs that start others: `env`, `timeout`, `xargs`, `find -exec`, `bash -c` and their like."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import (
     MAX_NESTING,

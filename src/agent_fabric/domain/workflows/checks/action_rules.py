@@ -1,9 +1,10 @@
 """What each built-in action needs and gives: one table for the check, the JSON Schema and the reference page."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.workflows.definition import BuiltIn
 
 SPECIAL_FIELDS: Final = ("agent", "command", "workflow", "steps", "then", "else")

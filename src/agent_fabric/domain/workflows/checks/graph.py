@@ -1,10 +1,11 @@
 """The dependency graph of the steps: siblings, dependencies, and which steps always end before which."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.problems import CheckPosition, ProblemCollector
 from agent_fabric.domain.definitions.validate import step_place
 from agent_fabric.domain.workflows.checks.shape import RESERVED_IDS

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.workflows.checks.action_rules import RULES
 from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode

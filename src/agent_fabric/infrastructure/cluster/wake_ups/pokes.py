@@ -3,7 +3,6 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository
@@ -11,6 +10,7 @@ from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.application.ports.runs import HeldLog, HeldRun, RunRepository
 from agent_fabric.application.ports.wake_ups import FOLLOW, FOLLOWED_FOR_S, INBOX, WakeUps, delta_topic, log_topic
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import LaneId, RunId

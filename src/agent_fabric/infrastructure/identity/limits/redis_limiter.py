@@ -11,7 +11,6 @@ import math
 import random
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from redis.asyncio import Redis
@@ -23,6 +22,7 @@ from redis.exceptions import RedisError
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import QuotaState, Rate
 from agent_fabric.config.secret_references import hide_passwords
+from agent_fabric.domain.dataclass import dataclass
 
 CHECK_TIMEOUT_S = 2.0
 

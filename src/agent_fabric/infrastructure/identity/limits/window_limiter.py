@@ -1,10 +1,10 @@
 """Fixed-window rate limiter over counters. A window begins with its first request."""
 
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Count, Counters, QuotaState, Rate
+from agent_fabric.domain.dataclass import dataclass
 
 MAX_KEYS = 20_000
 """Keys that are kept; about 5 MB. When there are more, the oldest is forgotten: it has had most of its time."""

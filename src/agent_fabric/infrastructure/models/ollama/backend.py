@@ -3,11 +3,11 @@
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Unpack
 
 from agent_fabric.application.ports.llm import ChatClient, ChatOptions, Notice
 from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelError, ModelRefused, ModelUnreachable
 from agent_fabric.domain.models.dialects.answer_parser import interpret_answer
 from agent_fabric.domain.models.dialects.request_shape import person_listener, shape_request

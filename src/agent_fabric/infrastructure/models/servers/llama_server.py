@@ -4,11 +4,11 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agent_fabric.application.ports.llm import Notice, ProgressText
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, ModelError
 from agent_fabric.infrastructure.models.servers.failures import Failures, start_failure
 from agent_fabric.infrastructure.models.servers.locks import FileLock, is_held

@@ -12,10 +12,11 @@ Imported by the child process: the standard library only.
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.atomic_files import write_atomically
 
 MAX_LOG_BYTES = 1024 * 1024

@@ -4,9 +4,9 @@ Where the bytes come from does not matter once the hash is right, so a model has
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models.messages import ToolDialect
 

@@ -6,11 +6,11 @@ import fcntl
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agent_fabric.config.folders import base_folder
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, WeightsUnavailable
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel, find

@@ -1,11 +1,11 @@
 """What a GGUF file says about itself, read from its first megabytes without trusting any of it."""
 
 import struct
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models.found_models import ModelCard
 

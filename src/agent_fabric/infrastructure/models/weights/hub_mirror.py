@@ -7,12 +7,13 @@ decided by the server's tag when it gives one, and by the hash of the whole in a
 import asyncio
 import re
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import aiohttp
 from yarl import URL
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.models.weights.catalogue import HubFile
 from agent_fabric.infrastructure.models.weights.mirrors import (
     CHUNK_BYTES,

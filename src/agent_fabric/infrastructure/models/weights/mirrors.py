@@ -7,11 +7,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from agent_fabric.application.ports.llm import Notice, ProgressText
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.threads import on_own_thread
 
 T = TypeVar("T")

@@ -12,11 +12,12 @@ import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from agent_fabric.config.variable_names import without_own_secrets
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.models.weights.catalogue import WheelParts
 from agent_fabric.infrastructure.models.weights.mirrors import (
     CHUNK_BYTES,

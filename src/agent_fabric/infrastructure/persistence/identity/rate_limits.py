@@ -3,10 +3,10 @@
 import asyncio
 import sys
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Count
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 
 MAX_KEYS = 20_000

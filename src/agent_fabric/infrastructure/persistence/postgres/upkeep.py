@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +10,7 @@ import apsw
 
 from agent_fabric.application.ports.database import CopiedStore, DatabaseFacts, Migrated, Tell
 from agent_fabric.domain.audit.key import AuditKey
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, RunNotFound, StoreUnavailable
 from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.persistence.audit.audit_chain import verify_chain

@@ -6,10 +6,10 @@ Each index keeps in a table how far it has come. Encrypted runs are never indexe
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import StoreFull
 from agent_fabric.infrastructure.persistence.dialects import Dialect
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks

@@ -5,9 +5,9 @@ a file knows no difference.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter, Sealed

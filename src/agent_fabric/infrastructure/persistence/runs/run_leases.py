@@ -4,10 +4,10 @@ import os
 import socket
 import zlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from agent_fabric.application.ports.leases import Before
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.runs.run_locks import SERVER, RunLocks
 from agent_fabric.infrastructure.persistence.sql import Acquired, SqlConnection

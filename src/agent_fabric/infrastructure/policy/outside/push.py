@@ -12,9 +12,9 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.outside_plan import CannotRunOutside, NothingToPush, Outside
 from agent_fabric.infrastructure.policy.outside.repository import Repository, account
 

@@ -11,11 +11,11 @@ import re
 import shutil
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.variable_names import OURS
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.outside_plan import CannotRunOutside
 from agent_fabric.infrastructure.own_path import own_path
 

@@ -13,9 +13,10 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.protected import GIT_FOLDER
 from agent_fabric.domain.runs.changes import REBUILDABLE, Entry, EntryKind, FolderSnapshot
 from agent_fabric.infrastructure.runs.changes.objects import Objects, ObjectWriter

@@ -8,12 +8,12 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from agent_fabric.application.ports.changes import RecordedDrive
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, FolderHeld, FolderLinked, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.changes import REBUILDABLE, Entry, FolderSnapshot

@@ -7,11 +7,11 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.runs import HeldLog, HeldRun, InboxRow, NewRun, RunRepository
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, FolderHeld, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId

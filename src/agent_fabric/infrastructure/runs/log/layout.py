@@ -20,10 +20,10 @@ import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.atomic_files import write_new

@@ -9,7 +9,6 @@ import hmac
 import html
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -17,6 +16,7 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 from yarl import URL
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import StoreUnavailable
 
 ATTEMPTS: Final = 5

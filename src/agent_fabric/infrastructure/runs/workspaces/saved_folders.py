@@ -11,12 +11,13 @@ import os
 import stat
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.workspace_archive import ObjectStore, SavedWorkspace
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import RunState

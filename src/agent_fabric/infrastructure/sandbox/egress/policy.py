@@ -3,11 +3,12 @@
 What the addresses behind a name may be is the address guard's decision.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from agent_fabric.config.schema.sandbox import EgressConfig
 from agent_fabric.config.schema.tools import BrowserConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.allowlists import refuse_domain
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, Endpoint, Lookup, system_lookup

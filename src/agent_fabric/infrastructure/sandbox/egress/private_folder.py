@@ -4,10 +4,10 @@ import contextlib
 import fcntl
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.tree_walk import remove_tree
 
 _ALIVE: Final = "alive"

@@ -7,9 +7,9 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.sandbox.egress.addresses import Endpoint, Malformed, endpoint_from
 
 _TOKEN: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.tools import BrowserConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.own_path import own_path
 from agent_fabric.infrastructure.sandbox.egress.private_folder import PrivateFolder
 from agent_fabric.infrastructure.sandbox.egress.proxy import USER, EgressProxy

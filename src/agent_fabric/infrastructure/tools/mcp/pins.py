@@ -8,12 +8,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from agent_fabric.application.ports.mcp import PinState
 from agent_fabric.config.schema.tools import MCPServerConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import StoreUnavailable, ToolServerUnavailable
 from agent_fabric.infrastructure.private_files import PrivateFile
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool

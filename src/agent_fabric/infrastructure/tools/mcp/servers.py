@@ -3,13 +3,14 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.mcp import PinState, ServerReport
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.tools import MCPServerConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.domain.policy.protected import PROTECTED_AT_TOP
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec

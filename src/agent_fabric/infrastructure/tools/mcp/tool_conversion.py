@@ -10,10 +10,10 @@ import json
 import mimetypes
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.config.schema.tools import MCPServerConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.tools.specs import Effect, ToolSpec, Trust
 
 MAX_TOOLS: Final = 128

@@ -5,13 +5,13 @@ another gets none that is good for it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, asked_of_node
 from agent_fabric.application.fleet.remote_tools import execution_id_of_call
 from agent_fabric.bootstrap.this_machine import approval_signer
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError
 from agent_fabric.domain.fleet.binding import BoundCall, approval_message
 from agent_fabric.domain.fleet.plan_signatures import plan_message, root_of

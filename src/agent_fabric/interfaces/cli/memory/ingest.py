@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from agent_fabric.application.ports.memory import DocumentQuery
 from agent_fabric.bootstrap.local import open_local
 from agent_fabric.bootstrap.memory import ingestion_task, open_memory
 from agent_fabric.bootstrap.workflows import open_workflows
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, DocumentUnreadable
 from agent_fabric.domain.events import Event, ToolReturned
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER

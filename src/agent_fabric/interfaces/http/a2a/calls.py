@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -12,6 +11,7 @@ from pydantic_core import from_json
 
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.domain.approvals.answers import Decision
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.interfaces.http.a2a.error_shape import Code, RpcError, RpcId
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING

@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fastapi import Request
 
@@ -12,6 +12,7 @@ from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.approvals.answers import Decision, short_hash
 from agent_fabric.domain.chat.conversation import Asked, Turn, turns_of
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId

@@ -1,13 +1,14 @@
 """Runs as tasks, in the shape of A2A 1.0: what they have come to, what they ask, and why they failed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.chat.conversation import turns_of
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.effects import warning
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task

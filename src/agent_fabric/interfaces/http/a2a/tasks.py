@@ -1,6 +1,5 @@
 """What callers can do with tasks that exist: find, follow, list and end them."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +7,7 @@ from fastapi import Request
 
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.bootstrap.server import ServedRuns
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.approvals.answers import Question, short_hash
 from agent_fabric.domain.approvals.call_text import call_text, size_words
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import Usage

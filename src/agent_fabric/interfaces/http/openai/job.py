@@ -3,7 +3,7 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -13,6 +13,7 @@ from agent_fabric.application.agents.run_agent import worth_another_attempt
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.chat.conversation import NOTE, USER, Asked, Turn
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId

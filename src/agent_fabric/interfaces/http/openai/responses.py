@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path, Query, Request
@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.chat.conversation import ROLES, USER, Asked, Turn, turns_of
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId

@@ -6,7 +6,6 @@ taken and left aside: specialists have settings of their own. What a client woul
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
@@ -17,6 +16,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.domain.chat.conversation import ROLES, Asked, Turn, asked_in
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.interfaces.http.openapi import EVERYWHERE, STREAM, gives
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING
 

@@ -5,11 +5,12 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Final
+
+from agent_fabric.domain.dataclass import dataclass
 
 _IMPORT: Final = re.compile(
     r'^import (?:\{(?P<names>[^}]*)\}|\* as (?P<whole>\w+)) from "(?P<target>\.{1,2}/[^"]+)";$', re.MULTILINE

@@ -1,9 +1,9 @@
 """What a page and the server say to each other over the socket: one JSON object in each message."""
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.http.runs.partial_answers import Piece
 from agent_fabric.wire.json_codec import dump_json

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from typing import Any
 
@@ -14,6 +14,7 @@ from agent_fabric import __version__
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.server import ServedRuns
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, Unauthenticated
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal, Scope

@@ -4,8 +4,9 @@ import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.interfaces.http.page.messages import say

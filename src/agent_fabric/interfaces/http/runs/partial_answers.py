@@ -1,8 +1,9 @@
 """Answers that models are writing: all of their text so far, for readers who come late."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Event, ModelAnswered, ModelCalled, ModelFailed
 from agent_fabric.domain.ids import LaneId
 

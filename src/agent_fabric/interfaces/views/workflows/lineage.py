@@ -1,9 +1,10 @@
 """Which output fed which input, in one run of a workflow."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.events import Event

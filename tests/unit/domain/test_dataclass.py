@@ -1,0 +1,152 @@
+"""The dataclass whose methods are compiled late behaves like the one of the standard library."""
+
+import copy
+import dataclasses
+import inspect
+import pickle
+import types
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+
+from agent_fabric.domain import dataclass as late
+
+Decorator = Callable[..., Any]
+BOTH = pytest.mark.parametrize("dataclass", [dataclasses.dataclass, late.dataclass], ids=["standard", "late"])
+
+
+@late.dataclass(frozen=True, slots=True)
+class Point:
+    """At the top of a module, so that it can be pickled."""
+
+    x: int
+    y: list[int] = dataclasses.field(default_factory=list)
+
+
+def made_with(dataclass: Decorator, **options: bool) -> Any:
+    @dataclass(**options)
+    class Step:
+        """A step."""
+
+        kind: ClassVar[str] = "step"
+        name: str
+        secret: str = dataclasses.field(default="s", repr=False)
+        cost: float = dataclasses.field(default=1.0, compare=False)
+        tags: list[str] = dataclasses.field(default_factory=list, kw_only=True)
+
+    return Step
+
+
+@BOTH
+@pytest.mark.parametrize("slots", [True, False])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_instances_behave_alike(dataclass: Decorator, frozen: bool, slots: bool) -> None:
+    step = made_with(dataclass, frozen=frozen, slots=slots)
+    one = step("a", tags=["t"])
+    assert repr(one) == "made_with.<locals>.Step(name='a', cost=1.0, tags=['t'])"
+    assert one == step("a", "s", 2.0, tags=["t"])
+    assert one != step("b", tags=["t"])
+    assert one != "a"
+    assert dataclasses.replace(one, name="b") == step("b", tags=["t"])
+    assert dataclasses.asdict(one) == {"name": "a", "secret": "s", "cost": 1.0, "tags": ["t"]}
+    assert copy.deepcopy(one) == one
+    assert step("x").tags is not step("x").tags
+    assert (step.__match_args__, step.kind) == (("name", "secret", "cost"), "step")
+    assert hasattr(one, "__dict__") is not slots
+    assert step.__dataclass_params__.frozen is frozen
+
+
+@BOTH
+def test_wrong_arguments_are_refused_in_the_same_words(dataclass: Decorator) -> None:
+    step = made_with(dataclass)
+    with pytest.raises(TypeError, match=r"Step\.__init__\(\) missing 1 required positional argument: 'name'"):
+        step()
+    with pytest.raises(TypeError, match=r"Step\.__init__\(\) got an unexpected keyword argument 'more'"):
+        step("a", more=1)
+
+
+@BOTH
+def test_a_frozen_one_is_not_changed(dataclass: Decorator) -> None:
+    one = made_with(dataclass, frozen=True, slots=True)("a")
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'name'"):
+        one.name = "b"
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'name'"):
+        del one.name
+
+
+@BOTH
+def test_a_frozen_one_is_hashed_by_what_is_compared(dataclass: Decorator) -> None:
+    @dataclass(frozen=True)
+    class Pair:
+        """Two."""
+
+        left: int
+        right: int = dataclasses.field(default=0, compare=False)
+
+    assert hash(Pair(1, 2)) == hash(Pair(1, 3)) != hash(Pair(2))
+
+
+@BOTH
+def test_what_is_not_wanted_stays_that_of_objects(dataclass: Decorator) -> None:
+    by_identity = made_with(dataclass, eq=False, repr=False)
+    one = by_identity("a")
+    assert one != by_identity("a")
+    assert hash(one) != hash(by_identity("a"))
+    assert "object at" in repr(one)
+    assert made_with(dataclass).__hash__ is None
+
+
+@BOTH
+def test_a_class_keeps_the_methods_it_has_and_is_told_when_it_is_made(dataclass: Decorator) -> None:
+    @dataclass
+    class Checked:  # noqa: PLW1641 - on purpose
+        """A positive number."""
+
+        value: int
+
+        def __post_init__(self) -> None:
+            if self.value < 1:
+                raise ValueError(self.value)
+
+        def __repr__(self) -> str:
+            return f"<{self.value}>"
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Checked)
+
+    assert (repr(Checked(1)), Checked(1) == Checked(2), vars(Checked)["__hash__"]) == ("<1>", True, None)
+    with pytest.raises(ValueError, match="0"):
+        Checked(0)
+
+
+@BOTH
+def test_one_extends_another(dataclass: Decorator) -> None:
+    @dataclass(frozen=True, slots=True)
+    class First:
+        """Has one field."""
+
+        one: int
+
+    @dataclass(frozen=True, slots=True)
+    class Second(First):
+        """Has two."""
+
+        two: int = 2
+
+    assert repr(Second(1)).endswith("Second(one=1, two=2)")
+    assert Second(1) == Second(1, 2) != First(1)
+    with pytest.raises(TypeError, match="cannot inherit non-frozen dataclass from a frozen one"):
+        dataclass(types.new_class("Third", (First,)))
+
+
+def test_the_first_instance_may_come_out_of_a_pickle() -> None:
+    read = pickle.loads(pickle.dumps(Point(1)))
+    assert (read, hash(Point), read.y) == (Point(1), hash(Point), [])
+
+
+def test_methods_are_compiled_when_they_are_first_called() -> None:
+    step = made_with(late.dataclass)
+    assert "name" not in inspect.signature(step.__init__).parameters
+    step("a")
+    assert list(inspect.signature(step).parameters) == ["name", "secret", "cost", "tags"]
