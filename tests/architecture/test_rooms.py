@@ -61,7 +61,7 @@ FLOORS = {
     "interfaces/cli": (
         words("server store"),
         words("""
-            completion completion_values config doctor durations invocation main notices
+            completion completion_table completion_values config doctor durations invocation main notices
             options output pager place place_local place_remote schema stopping
         """),
     ),

@@ -1,13 +1,19 @@
-"""Shell completion of subcommands and options, and its installation. Only the command that is typed is imported."""
+"""Shell completion of what `completion_values` does not answer, such as the choices of an option, and its installation.
+
+Only the command that is typed is imported.
+"""
 
 import importlib
 import os
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import typer
 from typer.completion import _get_shell_name, get_completion_script, install  # type: ignore[attr-defined]  # there, but not listed
 
-from agent_fabric.interfaces.cli.completion_values import NO_FILES, typed_words
+from agent_fabric.interfaces.cli.completion_table import REPEATABLE, TAKES_VALUE
+from agent_fabric.interfaces.cli.completion_values import NO_FILES, plain_text, typed_words
 from agent_fabric.interfaces.cli.invocation import report_misuse, run_app
 from agent_fabric.interfaces.cli.main import COMMANDS, COMPLETED, module_of
 
@@ -70,6 +76,28 @@ def _commands(chosen: str = "") -> typer.Typer:
         else:
             root.command(name, help=text)(first.callback)  # type: ignore[type-var]  # typer keeps it as optional
     return root
+
+
+def table_of_commands() -> str:
+    """Return the subcommands and options of every command, as `completion_table` reads them."""
+    lines: list[str] = []
+    for name in COMMANDS:
+        root: Any = typer.main.get_command(_commands(name))
+        lines += _lines(name, root.commands[name])
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(path: str, command: Any) -> Iterator[str]:
+    yield path
+    below = [each for each in getattr(command, "commands", {}).values() if not each.hidden]
+    for each in below:
+        yield f" {each.name}\t\t{plain_text(each.get_short_help_str())}"
+    for each in command.get_params(command.make_context(path, [], resilient_parsing=True)):
+        if each.param_type_name == "option" and not each.hidden:
+            marks = ("" if each.is_flag or each.count else TAKES_VALUE) + (REPEATABLE if each.multiple else "")
+            yield f" {' '.join((*each.opts, *each.secondary_opts))}\t{marks}\t{plain_text(each.help or '')}"
+    for each in below:
+        yield from _lines(f"{path} {each.name}", each)
 
 
 def _not_imported() -> None:

@@ -1,4 +1,4 @@
-"""Shell completion of values, such as the id of a run, and of commands: answered before any command is imported.
+"""Shell completion of values, such as the id of a run, and of the words of commands: before any command is imported.
 
 A person waits for it at every press of a key. So nothing here builds the application, imports pydantic or pathlib, asks
 a server or writes. What cannot be read offers nothing.
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agent_fabric.interfaces.cli.completion_table import offer_words
 from agent_fabric.interfaces.cli.main import COMMANDS
 
 Offer = tuple[str, str]
@@ -26,7 +27,7 @@ NOT_A_VALUE = -1
 """What is typed is something else, such as a subcommand or an option."""
 NO_FILES = 3
 """The exit code with which bash is told that no file name fits either."""
-_MAY_BE_FILES = frozenset({"workflows"})
+_MAY_BE_FILES = frozenset({"workflows", None})
 ARGUMENTS = {
     **dict.fromkeys(("resume", "cancel", "diff", "undo", "files", "verify", "logs show", "logs export"), "runs"),
     **dict.fromkeys(("workflow resume", "workflow cancel", "workflow signal", "workflow lineage", "eval add"), "runs"),
@@ -62,12 +63,13 @@ def complete_value(environ: Mapping[str, str]) -> int:
     try:
         words, typed = typed_words(shell, environ)
         kind = kind_of(words, typed)
-        if kind is None:
+        offered = offer_words(words, typed) if kind is None else _find(kind, words, typed, environ)
+        if offered is None:
             return NOT_A_VALUE
-        found = _find(kind, words, typed, environ)
+        found = offered
     except Exception:  # noqa: BLE001 - see above
         found = []
-    text = format_offers(shell, found)
+    text = format_offers(shell, found, are_ours=kind is None)
     if shell == "fish" and environ.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
         return 0 if text else 1  # fish asks whether there are any
     sys.stdout.write(f"{text}\n" if text else "")
@@ -98,13 +100,13 @@ def kind_of(words: Sequence[str], typed: str) -> str | None:
     return "runs" if path == "run" and "--continue" in words else ARGUMENTS.get(path)
 
 
-def format_offers(shell: str, found: Iterable[Offer]) -> str:
+def format_offers(shell: str, found: Iterable[Offer], *, are_ours: bool = False) -> str:
     """Return values as the script of a shell wants them.
 
     The script of zsh evaluates the answer, and that of bash expands it. A name that could mean something there is left
-    out; of descriptions only letters, digits and harmless signs are kept.
+    out; of descriptions only letters, digits and harmless signs are kept. Subcommands and options are our own words.
     """
-    safe = [(value, _plain(text)) for value, text in found if _is_safe(value)]
+    safe = [(value, plain_text(text)) for value, text in found if are_ours or _is_safe(value)]
     if shell == "zsh":
         items = "\n".join(f'"{value}":"{text}"' if text else f'"{value}"' for value, text in safe)
         return f"_arguments '*: :(({items}))'" if items else ""
@@ -163,7 +165,8 @@ def _is_safe(value: str) -> bool:
     return value.isascii() and all(sign.isalnum() or sign in "._-," for sign in value) and value[:1] != "-"
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
+    """Return the beginning of a description without what could mean something to a shell."""
     kept = "".join(sign if sign.isalnum() or sign in ".,-_/" else " " for sign in text[:_MAX_CHARACTERS])
     return " ".join(kept.split())
 

@@ -206,7 +206,7 @@ def test_the_position_says_what_is_completed(line: str, kind: str | None) -> Non
 
 
 def test_what_is_no_value_is_left_to_the_command() -> None:
-    assert complete_value(asked("fabric logs s")) == NOT_A_VALUE
+    assert complete_value(asked("fabric run --visibility ")) == NOT_A_VALUE
 
 
 def test_commands_are_offered_with_their_purpose(capfd: pytest.CaptureFixture[str]) -> None:
