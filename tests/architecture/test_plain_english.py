@@ -38,12 +38,17 @@ ODD = {
 }
 """Odd words, and what to write instead."""
 _FOUND = re.compile(rf"\b(?:{'|'.join(map(re.escape, ODD))})\b", re.IGNORECASE)
+_MAY_HOLD = re.compile(_FOUND.pattern.replace(r"\ ", r"\W+(?:[a-z]{1,2}[\"'])?\W*"), re.IGNORECASE)
+"""As in a source, where a text may go on in the next literal. Most modules have none and need not be parsed."""
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 def _shown_texts(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the texts of a module: literals, and of docstrings only those of commands, which are their help."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    """Yield the texts of a module that may hold an odd word: literals, and the docstrings of commands, their help."""
+    source = file.read_text(encoding="utf-8")
+    if not _MAY_HOLD.search(source):
+        return
+    tree = ast.parse(source)
     notes: set[int] = set()
     for node in ast.walk(tree):
         is_command = isinstance(node, ast.FunctionDef) and any("app." in ast.unparse(d) for d in node.decorator_list)
@@ -91,6 +96,17 @@ def test_help_texts_of_commands_are_read_and_notes_for_developers_are_not(tmp_pa
     ]
 
 
+@pytest.mark.parametrize(
+    "source",
+    ['("cannot be "\n    "had")', "('is not ' f'welcome {name}')", 'rb"x", "LEAVE AWAY"'],
+    ids=["two lines", "another quote", "capitals"],
+)
+def test_an_odd_word_that_goes_on_in_the_next_literal_is_found(source: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(f"TEXT = {source}\n")
+    shown = [text for _, text in _shown_texts(tmp_path / "module.py")]
+    assert any(_odd(text) for text in shown)
+
+
 PRONOUNS = re.compile(r"\b(?:whoever|somebody|nobody|anybody|everybody)\b", re.IGNORECASE)
 """Say who: the caller, the user, another process, no one."""
 PARTICIPLES = re.compile(
@@ -99,6 +115,8 @@ PARTICIPLES = re.compile(
     r"spent|spoken|stood|struck|stuck|swept|taken|thought|thrown|told|understood|undone|withdrawn|woken|won|worn|written|"
     r"(?!(?:emb|exce|fe|ne|proce|se|she|spe|s|succe)ed$)[a-z]+ed"
 )
+_MAY_BE_PARTICIPLE = re.compile(rf"\bdef\s+_*(?:{PARTICIPLES.pattern})_*\s*[(\[]")
+"""More than these: `$` is not the end of a name here."""
 DIALECT = re.compile(
     r"^\s*class _*(?:\w*Wish|\w*Habits|FleetDesk|McpDoor|Talk)\b|"
     r"^\s*_*(?:MOST|LONGEST)(?:_\w+)?\b[^=(\n]*=|\bbook\s*[:=]",
@@ -136,7 +154,7 @@ def _dialect(source: str) -> Iterator[tuple[int, str]]:
             yield from ((line, found.group()) for found in PRONOUNS.finditer(note))
     for found in DIALECT.finditer(source):
         yield source.count("\n", 0, found.start()) + 1, found.group().strip()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)) if _MAY_BE_PARTICIPLE.search(source) else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_participle(node):
             yield node.lineno, f"def {node.name}"
 
