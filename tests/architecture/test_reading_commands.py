@@ -108,7 +108,6 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, f
     """Return the exit code of each command and what it imported. The first one makes the store."""
     home = tmp_path_factory.mktemp("home")
     told = {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
-    told |= {"PYTHONPYCACHEPREFIX": str(home / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
     environment = {key: value for key, value in os.environ.items() if not key.startswith("FABRIC_")} | told
     folder = ["--workspace", str(Path(home) / ".fabric")]
     called = [["memory", "list"], *(command.split() for command in READING)]
