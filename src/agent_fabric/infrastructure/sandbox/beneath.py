@@ -82,18 +82,19 @@ class Beneath:
         self,
         root: Path,
         *,
+        is_resolved: bool = False,
         use_openat2: bool | None = None,
         owner: Callable[[], tuple[int, int] | None] = lambda: None,
         hidden: frozenset[bytes] = frozenset(),
         protected: Callable[[str], bool] | None = None,
     ) -> None:
-        """Work below `root`.
+        """Work below `root`. If that `is_resolved`, there are no links on the way to it.
 
         Files and folders that are made are given to the user and group that `owner` returns then. Names in `hidden`,
         directly below the root, are as if they were not there. Paths of which `protected` says so can be read but not
         written.
         """
-        self._root = os.path.realpath(os.fsencode(root))
+        self._root = os.fsencode(root) if is_resolved else os.path.realpath(os.fsencode(root))
         self._own_paths = {self._root, os.fsencode(root.absolute())}
         self._owner = owner
         self._hidden = frozenset(map(_fold, hidden))

@@ -155,6 +155,7 @@ class BubblewrapSandbox(WorkspaceFiles):
     def _files(self) -> Beneath:
         return Beneath(
             self._workspace,
+            is_resolved=True,
             # Looked up each time: a container of the same run may have been given the workspace.
             owner=partial(maker_for, self._workspace, self._uid),
             hidden=frozenset(map(os.fsencode, self._hidden_names)),

@@ -441,6 +441,18 @@ def test_no_path_leads_out_of_a_guarded_folder_or_into_what_is_hidden(guarded: B
     assert (root / ".fabric" / "token").read_bytes() == SECRET
 
 
+def test_a_resolved_root_that_has_become_a_link_is_not_followed(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    root.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "a.txt").write_text("secret")
+    files = Beneath(root, is_resolved=True)
+    root.rmdir()
+    root.symlink_to(elsewhere)
+    with pytest.raises(OSError, match=r"a\.txt"):
+        files.read_file("a.txt", 100)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_made_belongs_to_the_owner_that_was_named(root: Path, way: bool) -> None:
