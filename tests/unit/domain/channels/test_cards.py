@@ -18,7 +18,6 @@ from agent_fabric.domain.channels.cards import (
     read_press,
 )
 from agent_fabric.domain.channels.deliveries import Part, PartKind
-from agent_fabric.domain.channels.graphemes import utf16_units
 from long_calls import PLACES, script
 
 PLACE = Place("telegram", "42", "7")
@@ -58,11 +57,12 @@ def test_a_card_shows_the_whole_command_and_the_machine() -> None:
 
 
 @pytest.mark.parametrize("limit", CARD_LIMITS.values())
-def test_a_call_that_does_not_fit_has_no_approve_button(limit: int) -> None:
-    card = make_card(replace(CALL, args={"command": "🙂" * limit}), "nonce", limit=limit)
+@pytest.mark.parametrize("share", [0.6, 1.0], ids=["as UTF-16", "at all"])
+def test_a_call_that_does_not_fit_has_no_approve_button(limit: int, share: float) -> None:
+    card = make_card(replace(CALL, args={"command": "🙂" * int(limit * share)}), "nonce", limit=limit)
     assert [each.label for each in card.buttons] == ["Deny"]
     assert "fabric approvals show 0123456789ab" in card.text
-    assert utf16_units(card.text) <= limit
+    assert len(card.text.encode("utf-16-le")) // 2 <= limit
 
 
 @pytest.mark.parametrize(
