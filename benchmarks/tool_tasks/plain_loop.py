@@ -95,7 +95,7 @@ def schema_of(only: str | None) -> dict[str, Any]:
     }
 
 
-def ask(base_url: str, messages: list[dict[str, Any]], only: str | None) -> dict[str, Any]:
+def ask(base_url: str, messages: list[dict[str, Any]], only: str | None, api_key: str = "") -> dict[str, Any]:
     """Return the server's answer."""
     body = {
         "messages": messages,
@@ -108,7 +108,9 @@ def ask(base_url: str, messages: list[dict[str, Any]], only: str | None) -> dict
         },
     }
     request = urllib.request.Request(
-        f"{base_url}/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
+        f"{base_url}/chat/completions",
+        json.dumps(body).encode(),
+        {"content-type": "application/json", "authorization": f"Bearer {api_key}"},
     )
     with urllib.request.urlopen(request, timeout=600) as answer:
         found: dict[str, Any] = json.load(answer)

@@ -9,8 +9,10 @@ from agent_fabric.application.ports.llm import Notice
 from agent_fabric.domain.errors import ModelUnreachable, WeightsUnavailable
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
+from agent_fabric.infrastructure.models.beginnings import Beginnings, beginnings_folder
+from agent_fabric.infrastructure.models.embedded_client import EmbeddedClient
 from agent_fabric.infrastructure.models.model_http import HttpSession
-from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleBackend, OpenAICompatibleClient
+from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleBackend
 from agent_fabric.infrastructure.models.servers.llama_servers import DEFAULT_CONTEXT_WINDOW, LlamaServers, ServerSpec
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, find
 from agent_fabric.infrastructure.models.weights.download import Weights
@@ -64,6 +66,8 @@ class EmbeddedBackend:
     """Whether weights may be downloaded."""
     idle_s: float
     threads: int | None
+    keep_beginnings: bool = True
+    """Whether what a model has read of its instructions may be kept on disk."""
 
     @cached_property
     def _clients(self) -> OpenAICompatibleBackend:
@@ -85,9 +89,17 @@ class EmbeddedBackend:
         Raises:
             ConfigError: there is no folder for them.
         """
-        return LlamaServers(environ=self.environ)
+        return LlamaServers(
+            environ=self.environ, beginnings=None if self._beginnings is None else self._beginnings.folder
+        )
 
-    async def ready(self, settings: ModelSettings, notice: Notice) -> OpenAICompatibleClient:
+    @cached_property
+    def _beginnings(self) -> Beginnings | None:
+        folder = beginnings_folder(self.environ) if self.keep_beginnings else None
+        kept = None if folder is None else Beginnings(folder)
+        return kept if kept is not None and kept.create() else None
+
+    async def ready(self, settings: ModelSettings, notice: Notice) -> EmbeddedClient:
         if not self.ensure:
             raise ModelUnreachable(
                 "The embedded model is not running, and nothing is to be started",
@@ -101,7 +113,9 @@ class EmbeddedBackend:
             threads=self.threads,
             idle_s=self.idle_s,
         )
-        return self._clients.client_at(await self.servers.ensure(spec, notice), settings)
+        server = await self.servers.ensure(spec, notice)
+        client = self._clients.client_at(server, settings)
+        return EmbeddedClient(client, server, spec, self._beginnings, notice)
 
     async def _file(self, name: str, notice: Notice) -> Path:
         if is_path(name):

@@ -1,13 +1,15 @@
 """ChatClient for any server that speaks OpenAI's chat format."""
 
 from collections.abc import Sequence
+from copy import copy
+from typing import Protocol, Self
 
 from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ConfigError, ModelError
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.dialects.answer_parser import interpret_answer, parse_answer
-from agent_fabric.domain.models.dialects.request_shape import person_listener, shape_request
+from agent_fabric.domain.models.dialects.request_shape import ShapedRequest, person_listener, shape_request
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import (
     DEFAULT_ANSWER_CHARS,
@@ -21,7 +23,13 @@ from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.models.answer_reader import read_stream, read_whole
 from agent_fabric.infrastructure.models.http_answer import HttpAnswer
 from agent_fabric.infrastructure.models.model_http import HttpSession, ModelHttp, ServerAddress, environment_only
-from agent_fabric.infrastructure.models.openai_wire import StreamedAnswer, encode_request, listed_models, parse_response
+from agent_fabric.infrastructure.models.openai_wire import (
+    StreamedAnswer,
+    encode_request,
+    listed_models,
+    parse_response,
+    prompt_progress,
+)
 from agent_fabric.infrastructure.models.servers.server_files import Endpoint
 
 STUCK_TEMPERATURE = 0.8
@@ -86,6 +94,38 @@ class OpenAICompatibleBackend:
             return None
 
 
+class Follower(Protocol):
+    """Whoever wants to know how far an answer of llama.cpp is."""
+
+    async def begin(self, http: ModelHttp, shaped: ShapedRequest) -> None:
+        """Do what must be done before the model is asked."""
+        ...
+
+    def reading(self, done: int, total: int) -> None:
+        """Hear how many tokens of the prompt have been read."""
+        ...
+
+    def writing(self) -> None:
+        """Hear that another piece of the answer has come."""
+        ...
+
+
+class FollowedAnswer(StreamedAnswer):
+    """An answer of llama.cpp whose progress someone follows."""
+
+    def __init__(self, follower: Follower) -> None:
+        super().__init__()
+        self._follower = follower
+
+    def feed(self, line: bytes) -> str:
+        text = super().feed(line)
+        if (progress := prompt_progress(line)) is not None:
+            self._follower.reading(*progress)
+        elif text:
+            self._follower.writing()
+        return text
+
+
 class OpenAICompatibleClient:
     """ChatClient of one server."""
 
@@ -101,6 +141,13 @@ class OpenAICompatibleClient:
         self._dialect = ToolDialect(dialect)
         self._strict_native = strict_native
         self._answer_chars = answer_chars
+        self._follower: Follower | None = None
+
+    def followed_by(self, follower: Follower) -> Self:
+        """Return the client for someone who wants to know how far the next answer is."""
+        client = copy(self)
+        client._follower = follower  # noqa: SLF001 - of the same class
+        return client
 
     async def chat(
         self,
@@ -119,6 +166,10 @@ class OpenAICompatibleClient:
         if shaped.only_answer:
             known = LLMResponse(content=shaped.only_answer, model=model, usage=Usage(0, 0))
             return parse_answer(self._dialect, known, tools)
+        follower = self._follower
+        if follower is not None:
+            await follower.begin(self._http, shaped)
+            on_delta = on_delta or to_no_one
         data = encode_request(
             shaped,
             model,
@@ -126,12 +177,18 @@ class OpenAICompatibleClient:
             top_p=top_p,
             max_tokens=max_tokens,
             stream=on_delta is not None,
+            progress=follower is not None,
         )
 
         async def read(response: HttpAnswer) -> LLMResponse:
             if on_delta is not None and "event-stream" in response.headers.get("content-type", ""):
-                return await read_stream(response, StreamedAnswer(), on_delta, self._answer_chars)
+                reader = StreamedAnswer() if follower is None else FollowedAnswer(follower)
+                return await read_stream(response, reader, on_delta, self._answer_chars)
             return await read_whole(response, parse_response, self._answer_chars)
 
         answer = await self._http.post(self._url, data, read, model=model)
         return interpret_answer(self._dialect, answer, shaped, tools, strict_native=self._strict_native)
+
+
+def to_no_one(_: str) -> None:
+    """Take the pieces of an answer that only its follower wants."""

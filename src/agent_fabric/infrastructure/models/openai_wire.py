@@ -34,9 +34,19 @@ _THOUGHTS = ("reasoning_content", "reasoning")
 
 
 def encode_request(
-    shaped: ShapedRequest, model: str, *, temperature: float, top_p: float, max_tokens: int, stream: bool
+    shaped: ShapedRequest,
+    model: str,
+    *,
+    temperature: float,
+    top_p: float,
+    max_tokens: int,
+    stream: bool,
+    progress: bool = False,
 ) -> bytes:
-    """Return the body of a request. The same conversation always gives the same bytes, so that servers can cache it."""
+    """Return the body of a request. The same conversation always gives the same bytes, so that servers can cache it.
+
+    With `progress`, a stream of llama.cpp also says how much of the prompt has been read.
+    """
     body: dict[str, Any] = {
         "model": model,
         "messages": _encode_messages(shaped.messages),
@@ -56,6 +66,8 @@ def encode_request(
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
+        if progress:
+            body["return_progress"] = True
     return body_of(body)
 
 
@@ -191,6 +203,18 @@ class StreamedAnswer:
             name or text_of(function.get("name"), "a tool's name"),
             arguments,
         )
+
+
+def prompt_progress(line: bytes) -> tuple[int, int] | None:
+    """Return how many tokens of a prompt llama.cpp has read, and of how many; None: a line does not speak of it."""
+    if b'"prompt_progress"' not in line:
+        return None
+    try:
+        told = json_of(line[5:].strip()).get("prompt_progress")
+        done, total = told["processed"], told["total"]
+    except (ModelAnswerUnusable, AttributeError, KeyError, TypeError):
+        return None
+    return (done, total) if is_count(done) and is_count(total) else None
 
 
 def listed_models(data: bytes) -> list[ModelCard]:

@@ -202,7 +202,9 @@ class _Connection(asyncio.Protocol):
 
     def release(self) -> None:
         """See `HttpAnswer`."""
-        if self._reusable and not self.waiting and not self.is_closing and self.failure is None:
+        # llama.cpp hangs up a moment after a stream, whatever it says: the next request would be lost.
+        hangs_up = self.headers.get("server") == "llama.cpp" and "transfer-encoding" in self.headers
+        if self._reusable and not (hangs_up or self.waiting or self.is_closing) and self.failure is None:
             self._idle.keep(self._place, self)
         else:
             self.close()

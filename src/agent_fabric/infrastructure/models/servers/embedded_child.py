@@ -20,6 +20,8 @@ EXIT_EXTRA_MISSING = 71
 EXIT_NOT_LOADED = 72
 _MAX_PROMPT_CACHE_MIB = 1024
 """llama.cpp itself would keep up to 8 GB of conversations that it may or may not see again."""
+_TOKENS_AT_ONCE = 64
+"""How many tokens of a prompt are read before it is told how far that is; more are hardly faster on a processor."""
 
 
 def main() -> int:
@@ -53,7 +55,10 @@ def _params(xllamacpp: Any, settings: dict[str, Any]) -> Any:
     params.n_ctx = settings["context_window"] * settings["slots"]
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
+    params.n_batch = params.n_ubatch = _TOKENS_AT_ONCE
     params.cache_ram_mib = _prompt_cache_mib()
+    if settings.get("beginnings"):
+        params.slot_save_path = f"{settings['beginnings']}/"
     params.endpoint_slots = True
     params.use_jinja = True
     params.ui = False

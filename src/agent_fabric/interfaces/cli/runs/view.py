@@ -72,7 +72,7 @@ _MAX_PRINTED = 4_000
 """Characters of what a tool printed that --verbose shows at a terminal."""
 _INSIDE = "    "
 """Stands before lines about a run that works for a step of another one."""
-_NOTICE_EVERY_S = 5.0
+_NOTICE_EVERY_S = 10.0
 """How often a stream that is no terminal, such as a file, is told what keeps a run waiting."""
 _BOXES = {
     "A": "sandbox A: a box of its own, no network",
