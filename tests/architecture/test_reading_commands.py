@@ -16,6 +16,7 @@ from agent_fabric.interfaces.cli.main import COMMANDS
 
 HEAVY = {
     "aiohttp": "aiohttp",
+    "asyncio": "asyncio",
     "config": "agent_fabric.config.schema.fabric",
     "cryptography": "cryptography",
     "engine": "agent_fabric.bootstrap.local",
@@ -34,34 +35,34 @@ HEAVY = {
 _ROWS = """
 run --help      |
 chat --help     |
-logs list       | events store
-sessions list   | store
-memory list     | store
-memory review   | store
-agents list     | config events packages pydantic yaml
-workflow list   | config engine events packages pydantic yaml
-eval list       | store
-schedules list  | store
-sensors list    | aiohttp config engine events logs packages pydantic store yaml
-webhooks list   | store
+logs list       | asyncio events store
+sessions list   | asyncio store
+memory list     | asyncio store
+memory review   | asyncio store
+agents list     | asyncio config events packages pydantic yaml
+workflow list   | asyncio config engine events packages pydantic yaml
+eval list       | asyncio store
+schedules list  | asyncio store
+sensors list    | aiohttp asyncio config engine events logs packages pydantic store yaml
+webhooks list   | asyncio store
 channels list   | config packages pydantic
-channels people | events store
-dead list       | store
-approvals list  | events store
+channels people | asyncio events store
+dead list       | asyncio store
+approvals list  | asyncio events store
 whoami          |
-users list      | store
-keys list       | store
+users list      | asyncio store
+keys list       | asyncio store
 token show      |
-audit list      | events store
-audit verify    | config events packages pydantic store
-db status       | store
-cluster status  | store
-doctor          | config cryptography events models packages pydantic store yaml
-models list     | config events models packages pydantic
-secrets list    | packages pydantic
-mcp list        | config packages pydantic
-policy show     | config events packages pydantic
-policy check ls | config events packages pydantic
+audit list      | asyncio events store
+audit verify    | asyncio config events packages pydantic store
+db status       | asyncio store
+cluster status  | asyncio store
+doctor          | asyncio config cryptography events models packages pydantic store yaml
+models list     | asyncio config events models packages pydantic
+secrets list    | asyncio packages pydantic
+mcp list        | asyncio config packages pydantic
+policy show     | asyncio config events packages pydantic
+policy check ls | asyncio config events packages pydantic
 config show     | config packages pydantic
 schema agent    |
 """

@@ -1,6 +1,5 @@
 """The machine's own time and randomness."""
 
-import asyncio
 import time
 import uuid
 from collections.abc import Callable
@@ -19,6 +18,8 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # noqa: PLC0415 - every command that opens the store has a clock; few wait
+
         await asyncio.sleep(seconds)
 
 

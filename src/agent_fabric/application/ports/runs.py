@@ -1,6 +1,5 @@
 """Where runs are kept."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Container, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
@@ -11,7 +10,9 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, LOCAL_OWNER, Owne
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.status import RunStatus
 
-if TYPE_CHECKING:  # what lists runs needs no events
+if TYPE_CHECKING:  # what lists runs waits for nothing and needs no events
+    import asyncio
+
     from agent_fabric.domain.events import Body, Event
 
 CANCEL = "cancel"

@@ -1,6 +1,5 @@
 """`fabric token`: the token of this folder, and tokens for people's scripts."""
 
-import asyncio
 import sys
 import time
 from typing import Annotated
@@ -47,6 +46,8 @@ def rotate(*, at: Folder) -> int:
     require_a_person()
     root = at.root()
     require_ours(root)
+    import asyncio  # noqa: PLC0415 - to show a token waits for nothing
+
     with open_records(root) as records:
         rotate_local_token(root)
         act = Act.of(owner_here(), Deed.LOCAL_TOKEN_ROTATED, at=time.time())
