@@ -9,10 +9,10 @@ from agent_fabric.application.ports.llm import Notice
 from agent_fabric.domain.errors import ModelUnreachable, WeightsUnavailable
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
-from agent_fabric.infrastructure.models.beginnings import Beginnings, beginnings_folder
 from agent_fabric.infrastructure.models.embedded_client import EmbeddedClient
 from agent_fabric.infrastructure.models.model_http import HttpSession
 from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleBackend
+from agent_fabric.infrastructure.models.prompt_cache import PromptCache, prompt_cache_folder
 from agent_fabric.infrastructure.models.servers.llama_servers import DEFAULT_CONTEXT_WINDOW, LlamaServers, ServerSpec
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, find
 from agent_fabric.infrastructure.models.weights.download import Weights
@@ -66,7 +66,7 @@ class EmbeddedBackend:
     """Whether weights may be downloaded."""
     idle_s: float
     threads: int | None
-    keep_beginnings: bool = True
+    caches_prompts: bool = True
     """Whether what a model has read of its instructions may be kept on disk."""
 
     @cached_property
@@ -90,13 +90,13 @@ class EmbeddedBackend:
             ConfigError: there is no folder for them.
         """
         return LlamaServers(
-            environ=self.environ, beginnings=None if self._beginnings is None else self._beginnings.folder
+            environ=self.environ, prompt_cache=None if self._prompt_cache is None else self._prompt_cache.folder
         )
 
     @cached_property
-    def _beginnings(self) -> Beginnings | None:
-        folder = beginnings_folder(self.environ) if self.keep_beginnings else None
-        kept = None if folder is None else Beginnings(folder)
+    def _prompt_cache(self) -> PromptCache | None:
+        folder = prompt_cache_folder(self.environ) if self.caches_prompts else None
+        kept = None if folder is None else PromptCache(folder)
         return kept if kept is not None and kept.create() else None
 
     async def ready(self, settings: ModelSettings, notice: Notice) -> EmbeddedClient:
@@ -115,7 +115,7 @@ class EmbeddedBackend:
         )
         server = await self.servers.ensure(spec, notice)
         client = self._clients.client_at(server, settings)
-        return EmbeddedClient(client, server, spec, self._beginnings, notice)
+        return EmbeddedClient(client, server, spec, self._prompt_cache, notice)
 
     async def _file(self, name: str, notice: Notice) -> Path:
         if is_path(name):

@@ -94,10 +94,10 @@ class OpenAICompatibleBackend:
             return None
 
 
-class Follower(Protocol):
-    """Whoever wants to know how far an answer of llama.cpp is."""
+class ProgressListener(Protocol):
+    """Hears how far an answer of llama.cpp is."""
 
-    async def begin(self, http: ModelHttp, shaped: ShapedRequest) -> None:
+    async def prepare(self, http: ModelHttp, shaped: ShapedRequest) -> None:
         """Do what must be done before the model is asked."""
         ...
 
@@ -110,19 +110,19 @@ class Follower(Protocol):
         ...
 
 
-class FollowedAnswer(StreamedAnswer):
-    """An answer of llama.cpp whose progress someone follows."""
+class AnswerInProgress(StreamedAnswer):
+    """An answer of llama.cpp whose progress is told."""
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, listener: ProgressListener) -> None:
         super().__init__()
-        self._follower = follower
+        self._listener = listener
 
     def feed(self, line: bytes) -> str:
         text = super().feed(line)
         if (progress := prompt_progress(line)) is not None:
-            self._follower.reading(*progress)
+            self._listener.reading(*progress)
         elif text:
-            self._follower.writing()
+            self._listener.writing()
         return text
 
 
@@ -141,12 +141,12 @@ class OpenAICompatibleClient:
         self._dialect = ToolDialect(dialect)
         self._strict_native = strict_native
         self._answer_chars = answer_chars
-        self._follower: Follower | None = None
+        self._listener: ProgressListener | None = None
 
-    def followed_by(self, follower: Follower) -> Self:
+    def heard_by(self, listener: ProgressListener) -> Self:
         """Return the client for someone who wants to know how far the next answer is."""
         client = copy(self)
-        client._follower = follower  # noqa: SLF001 - of the same class
+        client._listener = listener  # noqa: SLF001 - of the same class
         return client
 
     async def chat(
@@ -166,9 +166,9 @@ class OpenAICompatibleClient:
         if shaped.only_answer:
             known = LLMResponse(content=shaped.only_answer, model=model, usage=Usage(0, 0))
             return parse_answer(self._dialect, known, tools)
-        follower = self._follower
-        if follower is not None:
-            await follower.begin(self._http, shaped)
+        listener = self._listener
+        if listener is not None:
+            await listener.prepare(self._http, shaped)
             on_delta = on_delta or to_no_one
         data = encode_request(
             shaped,
@@ -177,12 +177,12 @@ class OpenAICompatibleClient:
             top_p=top_p,
             max_tokens=max_tokens,
             stream=on_delta is not None,
-            progress=follower is not None,
+            progress=listener is not None,
         )
 
         async def read(response: HttpAnswer) -> LLMResponse:
             if on_delta is not None and "event-stream" in response.headers.get("content-type", ""):
-                reader = StreamedAnswer() if follower is None else FollowedAnswer(follower)
+                reader = StreamedAnswer() if listener is None else AnswerInProgress(listener)
                 return await read_stream(response, reader, on_delta, self._answer_chars)
             return await read_whole(response, parse_response, self._answer_chars)
 
@@ -191,4 +191,4 @@ class OpenAICompatibleClient:
 
 
 def to_no_one(_: str) -> None:
-    """Take the pieces of an answer that only its follower wants."""
+    """Take the pieces of an answer that only a listener to its progress wants."""

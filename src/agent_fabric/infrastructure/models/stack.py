@@ -149,7 +149,7 @@ def build_model_stack(config: FabricConfig, resolve: Resolve, root: Path | None 
         download=config.auto_pull_if_missing and not config.offline,
         idle_s=config.embedded.idle_s,
         threads=config.embedded.threads,
-        keep_beginnings=config.encryption != "all",
+        caches_prompts=config.encryption != "all",
     )
     generic = OpenAICompatibleBackend(session, resolve)
     backends: dict[str, Backend] = {

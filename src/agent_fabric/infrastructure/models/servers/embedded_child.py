@@ -57,8 +57,8 @@ def _params(xllamacpp: Any, settings: dict[str, Any]) -> Any:
     params.cpuparams_batch.n_threads = threads
     params.n_batch = params.n_ubatch = _TOKENS_AT_ONCE
     params.cache_ram_mib = _prompt_cache_mib()
-    if settings.get("beginnings"):
-        params.slot_save_path = f"{settings['beginnings']}/"
+    if settings.get("prompt_cache"):
+        params.slot_save_path = f"{settings['prompt_cache']}/"
     params.endpoint_slots = True
     params.use_jinja = True
     params.ui = False

@@ -82,7 +82,7 @@ class LlamaServers:
         lease_s: float = 600.0,
         health_every_s: float = 5.0,
         hung_s: float = 60.0,
-        beginnings: Path | None = None,
+        prompt_cache: Path | None = None,
     ) -> None:
         """Start nothing yet.
 
@@ -94,7 +94,7 @@ class LlamaServers:
             lease_s: how long this process counts as a user after its last `ensure`.
             health_every_s: a running server is asked for its health not more often than this.
             hung_s: a running server that has not answered for so long is restarted.
-            beginnings: where a server may keep what it has read of a prompt; None: nowhere.
+            prompt_cache: where a server may keep what it has read of a prompt; None: nowhere.
         """
         self._environ = os.environ if environ is None else environ
         self._folder = folder or servers_folder(self._environ)
@@ -102,7 +102,7 @@ class LlamaServers:
         self._load_timeout_s = load_timeout_s
         self._health_every_s = health_every_s
         self._hung_s = hung_s
-        self._beginnings = beginnings
+        self._prompt_cache = prompt_cache
         self._leases = Leases(lease_s)
         self._servers: dict[str, LlamaServer] = {}
 
@@ -173,7 +173,7 @@ class LlamaServers:
                 "slots": spec.slots,
                 "threads": spec.threads,
                 "idle_s": spec.idle_s,
-                "beginnings": None if self._beginnings is None else str(self._beginnings),
+                "prompt_cache": None if self._prompt_cache is None else str(self._prompt_cache),
             },
             environment=server_environment(self._environ),
             load_timeout_s=self._load_timeout_s,

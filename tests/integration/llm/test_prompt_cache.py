@@ -32,7 +32,7 @@ async def started_anew(folder: Path, *, keep: bool = True) -> AsyncIterator[Embe
             download=False,
             idle_s=30.0,
             threads=None,
-            keep_beginnings=keep,
+            caches_prompts=keep,
         )
         try:
             yield backend
@@ -55,7 +55,7 @@ async def test_a_new_server_begins_where_another_one_ended(
     tmp_path: Path, fast_weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded_client, "TELL_EVERY_S", 0.05)
-    folder = tmp_path / "cache" / "agent-fabric" / "beginnings"
+    folder = tmp_path / "cache" / "agent-fabric" / "prompts"
     told: list[str] = []
     async with started_anew(tmp_path) as backend:
         await ask(backend, fast_weights, "What does grass look like?", told.append)
@@ -72,7 +72,7 @@ async def test_a_new_server_begins_where_another_one_ended(
 
 
 async def test_what_is_no_kept_beginning_is_written_anew(tmp_path: Path, fast_weights: Path) -> None:
-    folder = tmp_path / "cache" / "agent-fabric" / "beginnings"
+    folder = tmp_path / "cache" / "agent-fabric" / "prompts"
     async with started_anew(tmp_path) as backend:
         await ask(backend, fast_weights, "What does grass look like?")
         (kept,) = folder.iterdir()

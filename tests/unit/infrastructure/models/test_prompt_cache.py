@@ -1,9 +1,9 @@
-"""Kept beginnings stay within their room."""
+"""Kept prompt_cache stay within their room."""
 
 import os
 from pathlib import Path
 
-from agent_fabric.infrastructure.models.beginnings import adopt, beginnings_folder, remove_oldest, whole_file
+from agent_fabric.infrastructure.models.prompt_cache import adopt, prompt_cache_folder, remove_oldest, whole_file
 
 
 def test_only_what_is_as_it_was_written_is_found(tmp_path: Path) -> None:
@@ -29,6 +29,6 @@ def test_those_not_used_for_longest_go_first(tmp_path: Path) -> None:
 
 
 def test_a_user_without_a_home_keeps_none() -> None:
-    assert beginnings_folder({}) is None
-    assert beginnings_folder({"HOME": "/home/me"}) == Path("/home/me/.cache/agent-fabric/beginnings")
-    assert beginnings_folder({"HOME": "/home/me", "XDG_CACHE_HOME": "/c"}) == Path("/c/agent-fabric/beginnings")
+    assert prompt_cache_folder({}) is None
+    assert prompt_cache_folder({"HOME": "/home/me"}) == Path("/home/me/.cache/agent-fabric/prompts")
+    assert prompt_cache_folder({"HOME": "/home/me", "XDG_CACHE_HOME": "/c"}) == Path("/c/agent-fabric/prompts")

@@ -1,4 +1,4 @@
-"""What a model has read of its instructions, kept on disk: the next process begins where that ended.
+"""A prompt cache on disk: the next process begins with what a model has read of its instructions.
 
 The instructions and the tools of an agent are the same in every run, and long: two slow cores read them for a minute.
 llama.cpp can write what it has made of them to a file, and read it back in milliseconds (its slot save and restore).
@@ -20,21 +20,21 @@ from agent_fabric.infrastructure.models.model_http import ModelHttp, whole_body
 from agent_fabric.infrastructure.models.servers.server_files import Endpoint
 from agent_fabric.infrastructure.threads import on_own_thread
 
-MOST_BYTES: Final = 256 * 1024 * 1024
-"""What all kept beginnings may take; those that were not used for longest go first."""
+MAX_BYTES: Final = 256 * 1024 * 1024
+"""The most that all kept prompts may take; those that were not used for longest go first."""
 _LOOK_TIMEOUT_S: Final = 5.0
 _SUFFIX: Final = ".kv"
 
 
-def beginnings_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return where beginnings are kept, in the user's cache; None: there is no home."""
+def prompt_cache_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where prompts are kept, in the user's cache folder; None: there is no home."""
     cache = base_folder(environ, "XDG_CACHE_HOME", ".cache")
-    return None if cache is None else cache / "beginnings"
+    return None if cache is None else cache / "prompts"
 
 
 @dataclass(slots=True)
-class Beginnings:
-    """The kept beginnings of a user."""
+class PromptCache:
+    """The beginnings of prompts that a user's models have read."""
 
     folder: Path
     _seen: set[tuple[int, int]] = field(default_factory=set)
@@ -71,7 +71,8 @@ class Beginnings:
                 await read()
                 await self._save(http, server, name)
             else:
-                await _slot(http, server, "restore", kept.name)
+                with suppress(ModelError):  # removed just now: then it is read again
+                    await _slot(http, server, "restore", kept.name)
         self._seen.add(known)
 
     async def _save(self, http: ModelHttp, server: Endpoint, name: str) -> None:
@@ -103,7 +104,7 @@ def adopt(unfinished: Path, name: str) -> None:
     """
     unfinished.chmod(0o600)
     unfinished.replace(unfinished.with_name(_full_name(unfinished, name)))
-    remove_oldest(unfinished.parent, MOST_BYTES)
+    remove_oldest(unfinished.parent, MAX_BYTES)
 
 
 def _full_name(file: Path, name: str) -> str:
@@ -111,7 +112,7 @@ def _full_name(file: Path, name: str) -> str:
         return f"{name}.{hashlib.file_digest(stream, 'sha256').hexdigest()[:32]}{_SUFFIX}"
 
 
-def remove_oldest(folder: Path, most_bytes: int) -> None:
+def remove_oldest(folder: Path, max_bytes: int) -> None:
     """Remove what was not used for longest, until the rest is small enough."""
     files = []
     for path in folder.iterdir():
@@ -120,7 +121,7 @@ def remove_oldest(folder: Path, most_bytes: int) -> None:
             files.append((about.st_mtime, about.st_size, path))
     total = sum(size for _, size, _ in files)
     for _, size, path in sorted(files):
-        if total <= most_bytes:
+        if total <= max_bytes:
             return
         path.unlink(missing_ok=True)
         total -= size
