@@ -1,18 +1,22 @@
 """The dataclass whose methods are compiled late behaves like the one of the standard library."""
 
+import ast
 import copy
 import dataclasses
 import inspect
 import pickle
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+import agent_fabric
 from agent_fabric.domain import dataclass as late
 
 Decorator = Callable[..., Any]
+SOURCE = Path(agent_fabric.__file__).parent
 BOTH = pytest.mark.parametrize("dataclass", [dataclasses.dataclass, late.dataclass], ids=["standard", "late"])
 
 
@@ -150,3 +154,16 @@ def test_methods_are_compiled_when_they_are_first_called() -> None:
     assert "name" not in inspect.signature(step.__init__).parameters
     step("a")
     assert list(inspect.signature(step).parameters) == ["name", "secret", "cost", "tags"]
+
+
+def test_no_module_uses_the_standard_one() -> None:
+    """Except in the configuration, which imports nothing of ours."""
+    found = [
+        path.relative_to(SOURCE)
+        for path in SOURCE.rglob("*.py")
+        if SOURCE / "config" not in path.parents and path != Path(late.__file__)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
+        if "dataclass" in [each.name for each in node.names]
+    ]
+    assert found == [], "import it from agent_fabric.domain.dataclass"

@@ -1,11 +1,12 @@
 """The models inside agent-fabric: llama.cpp in a process of its own, which all runs of a user share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from agent_fabric.application.ports.llm import Notice
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ModelUnreachable, WeightsUnavailable
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import ModelSettings, ToolDialect

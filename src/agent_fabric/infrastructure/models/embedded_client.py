@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Self, Unpack
 
 from agent_fabric.application.ports.llm import ChatOptions, Notice, ProgressText
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.models.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.models.messages import DEFAULT_ANSWER_CHARS, LLMResponse, Message, Role
 from agent_fabric.infrastructure.models.answer_reader import read_stream

@@ -9,12 +9,13 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.config.folders import base_folder
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ModelError
 from agent_fabric.infrastructure.models.model_http import ModelHttp, whole_body
 from agent_fabric.infrastructure.models.servers.server_files import Endpoint

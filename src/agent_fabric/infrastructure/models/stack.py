@@ -3,13 +3,13 @@
 import os
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, ModelForbidden
 from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.domain.runs.task import Priority

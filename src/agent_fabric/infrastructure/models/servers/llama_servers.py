@@ -5,11 +5,11 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.ports.models import LoadedModel
+from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, ModelRefused
 from agent_fabric.infrastructure.models.servers.folder import prepare_folder, servers_folder
 from agent_fabric.infrastructure.models.servers.leases import Leases
