@@ -1,7 +1,7 @@
 """`dataclass` of the standard library, with methods that are compiled when they are first called.
 
-The standard one compiles up to six for each class: a third of what a command costs that only reads, and it makes an
-instance of few of the classes it imports. Type checkers see the standard one. `InitVar` is not supported.
+The standard one compiles up to six for each class: about a fifth of what a command costs that only reads, and it makes
+an instance of few of the classes it imports. Type checkers see the standard one. `InitVar` is not supported.
 """
 
 import dataclasses
