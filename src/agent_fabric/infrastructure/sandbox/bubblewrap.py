@@ -347,13 +347,13 @@ class BubblewrapSandbox(WorkspaceFiles):
 
 
 def _hidden_names(workspace: Path, hidden: Path | None) -> tuple[str, ...]:
-    """Return the names directly in the workspace that commands must not see.
+    """Return the names directly in the resolved workspace that commands must not see.
 
     Raises:
         ConfigError: what must be hidden lies deeper, or is the workspace.
     """
     names = set(map(os.fsdecode, HIDDEN))
-    if hidden is not None:
+    if hidden is not None and not str(workspace).startswith(f"{hidden}/"):  # a run's own workspace lies in it
         inner, outer = hidden.resolve(), workspace
         if inner.is_relative_to(outer):
             if inner.parent != outer:
