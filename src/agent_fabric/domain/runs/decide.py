@@ -345,9 +345,10 @@ def _next_call(state: RunState, lane: Lane, call: ToolCallRequest) -> Action:
         return _refuse_rest(lane, state.task.budget.max_calls_per_turn)
     if lane.decided is not None and lane.decided.decision is not Decision.APPROVE:
         return _answer_refusal(lane, call, lane.decided)
-    last = lane.last_call
-    if last is not None and (last.tool, last.arguments) == (call.tool, call.arguments):
-        return _answer_repeat(state, lane, call, last.shown)
+    if lane.last_call is not None and lane.last_call.is_same(call):
+        return _answer_repeat(state, lane, call, lane.last_call.shown, _JUST_NOW)
+    if lane.last_changing_call is not None and lane.last_changing_call.is_same(call):
+        return _answer_repeat(state, lane, call, lane.last_changing_call.shown, _NOTHING_CHANGED_SINCE)
     return CallTool(lane.lane_id, call, lane.attempt + 1)
 
 
@@ -379,7 +380,14 @@ def _answer_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Record
     return Record(lane.lane_id, (called, returned))
 
 
-def _answer_repeat(state: RunState, lane: Lane, call: ToolCallRequest, shown: str) -> Record:
+_JUST_NOW = "You made exactly this call just now; it was not run again. This is what it gave."
+_NOTHING_CHANGED_SINCE = (
+    "This is done: you made exactly this call before, and no file has changed since; it was not run again, since that "
+    "would change the files once more. This is what it gave."
+)
+
+
+def _answer_repeat(state: RunState, lane: Lane, call: ToolCallRequest, shown: str, note: str) -> Record:
     """Answer an exact repeat with what happened the first time; a model that only repeats itself is stuck."""
     if lane.repeats > MAX_REPEATS:
         return _give_up(
@@ -389,7 +397,6 @@ def _answer_repeat(state: RunState, lane: Lane, call: ToolCallRequest, shown: st
             message=f"The model {lane.model.model!r} made the same {call.tool} call {lane.repeats + 2} times in a row",
             hint="Try a stronger model with --model-key, or word the task differently.",
         )
-    note = "You made exactly this call just now; it was not run again. This is what it gave."
     if lane.repeats + 1 >= MAX_REPEATS:
         note += f" Do something else, or {'answer' if state.talks else f'call {FINISH_TASK}'} now."
     called = ToolCalled(tool=call.tool, args=_shown_arguments(call), call_id=call.call_id)

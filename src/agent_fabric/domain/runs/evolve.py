@@ -417,8 +417,10 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, event: Event) 
         lane.idle_since_sent_back = False
     if body.proved:
         lane.proof, lane.unproved_change = strongest((proof_from(body, ProofKind.PROGRAM, seq), lane.proof)), False
+    shown = shown_result(body)
     if body.changed:
         lane.proof, lane.unproved_change, lane.last_change = NO_PROOF, True, seq
+        _note_changing_call(state, lane, body, shown)
     if body.sources:
         state.sources.extend(body.sources)
     if body.wrote:
@@ -426,12 +428,20 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, event: Event) 
     if body.cites:
         state.cited_in_files.update(body.cites)
     note_result(state, body, lane.began_with)
-    shown = shown_result(body)
     if state.talks:
         lane.observed.append(Observation(seq, body.whole or shown))
         if body.tool == MEMORY_TOOL:
             lane.passages.extend(each for each in body.result.get(PASSAGES, ()) if isinstance(each, Mapping))
     _answer_call(lane, body.call_id, shown, body.repeated)
+
+
+def _note_changing_call(state: RunState, lane: Lane, body: ToolReturned | None, shown: str) -> None:
+    """Keep the call that has just changed files; None: it failed, so that it may be made again."""
+    for other in state.lanes.values():
+        other.last_changing_call = None
+    call = None if body is None or body.result.get("exit_code", 0) != 0 else lane.pending_call(body.call_id)
+    if call is not None:
+        lane.last_changing_call = FinishedCall(call.tool, call.arguments, shown)
 
 
 def _take_tool_error(state: RunState, lane: Lane, body: ToolErred, seq: int) -> None:
@@ -441,6 +451,7 @@ def _take_tool_error(state: RunState, lane: Lane, body: ToolErred, seq: int) -> 
         lane.compared = None
     if body.changed:
         lane.proof, lane.unproved_change, lane.last_change = NO_PROOF, True, seq
+        _note_changing_call(state, lane, None, "")
     if body.error_type == UNPROVEN:
         lane.sent_back_unproven = lane.idle_since_sent_back = True
     lane.idle_finishes += body.error_type == NO_WORK_DONE

@@ -52,6 +52,10 @@ class FinishedCall:
     shown: str
     """What the model was told."""
 
+    def is_same(self, call: ToolCallRequest) -> bool:
+        """Tell whether a call is made with the very same words."""
+        return (self.tool, self.arguments) == (call.tool, call.arguments)
+
 
 class Observation(NamedTuple):
     """What a tool gave back, as the model read it."""
@@ -118,6 +122,8 @@ class Lane:
     """Times it wanted to finish without having used any other tool."""
     asked_again: int = 0
     last_call: FinishedCall | None = None
+    last_changing_call: FinishedCall | None = None
+    """The call that changed files last, if it succeeded: the files are as it left them."""
     repeats: int = 0
     asked: ApprovalRequested | None = None
     """What a person was asked about the call that comes next."""

@@ -326,6 +326,30 @@ def test_the_same_call_again_is_answered_from_memory_then_finish_is_forced_then_
     assert failed.code == "model_repeats_itself"
 
 
+SED = ("shell", '{"command": "sed -i s/mul/multiply/g calc.py"}')
+
+
+@pytest.mark.proves("DB-5")
+def test_a_call_that_has_changed_files_is_not_made_again_while_they_are_as_it_left_them() -> None:
+    story = Story().begin().answer(SED).did("shell", changed=True).answer(("look", "{}")).did()
+    story.answer(SED)
+    answered = story.follow()
+    assert isinstance(answered, ToolReturned)
+    assert answered.repeated
+    assert "no file has changed since" in str(answered.result["note"])
+    story.answer(("write_file", "{}")).did("write_file", changed=True).answer(SED)
+    assert isinstance(story.next(), CallTool), "the files are others now"
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_call_that_failed_may_be_made_again_whatever_it_has_changed(code: int) -> None:
+    story = Story().begin().answer(SED)
+    returned = ToolReturned(tool="shell", result={"exit_code": code}, call_id=CallId("c0"), changed=True)
+    story.tell(ToolCalled(tool="shell", args={}, call_id=CallId("c0")), returned)
+    story.answer(("look", "{}")).did().answer(SED)
+    assert isinstance(story.next(), CallTool) == bool(code)
+
+
 def failure(code: str, retry_after_s: float | None = None) -> ModelFailed:
     return ModelFailed(
         error_type=code,
