@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -170,7 +171,7 @@ async def open_fabric(
         policy_version="benchmark",
         fabric_version="benchmark",
     )
-    budget = Budget.of(Profile.TASK)
+    budget = replace(Budget.of(Profile.TASK), max_steps=1_000)
 
     async def run(prompt: str) -> str:
         result = await execute(Task(prompt=prompt, model_key="mock", budget=budget, encrypted=encrypted))

@@ -20,8 +20,10 @@ from turn_workers import RunOne, open_fabric
 MAX_CALLS = 450
 """Of one turn: a question to the model over a socket, its answer, a tool call and its result, and two commits. It was
 437 when this was written; a slow disk makes it a few more, since commits then change threads."""
-MAX_GROWTH = 1.05
-"""Of a turn far into a run, beside one at its beginning."""
+MAX_GROWTH = 1.1
+"""Of a turn far into a run, beside one at its beginning; one call for each message that there is would make a third."""
+STORE = ("infrastructure.persistence.", "infrastructure.runs.", "infrastructure.audit.", "wire.")
+"""What writes events: how many of them share a commit is chance, and none of it sees a conversation."""
 
 _calls: Counter[str] = Counter()
 
@@ -58,6 +60,12 @@ async def calls_of(run: RunOne, steps: int) -> Counter[str]:
     return Counter(_calls)
 
 
+async def calls_about_the_conversation(run: RunOne, steps: int) -> int:
+    """Return the smallest of three: what looks around now and then makes calls, too, and more on a busy machine."""
+    counts = [await calls_of(run, steps) for _ in range(3)]
+    return min(sum(many for name, many in each.items() if not name.startswith(STORE)) for each in counts)
+
+
 @pytest.mark.proves("SP-3")
 async def test_a_turn_makes_no_more_calls_than_its_budget(tmp_path: Path) -> None:
     threading.setprofile(_note)  # the store's thread is started below
@@ -74,6 +82,5 @@ async def test_a_turn_makes_no_more_calls_than_its_budget(tmp_path: Path) -> Non
 @pytest.mark.proves("SP-4")
 async def test_a_turn_makes_as_many_calls_far_into_a_run_as_at_its_beginning(tmp_path: Path) -> None:
     async with engine(tmp_path) as run:
-        # The smallest of three: what looks around now and then makes calls, too, and more of them on a busy machine.
-        totals = [min([sum((await calls_of(run, steps)).values()) for _ in range(3)]) for steps in (5, 15, 25, 35)]
+        totals = [await calls_about_the_conversation(run, steps) for steps in (5, 15, 65, 75)]
     assert totals[3] - totals[2] <= MAX_GROWTH * (totals[1] - totals[0])
