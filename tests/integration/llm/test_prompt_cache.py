@@ -51,6 +51,7 @@ async def ask(backend: EmbeddedBackend, weights: Path, question: str, notice: No
     return answer.usage
 
 
+@pytest.mark.proves("SM-7")
 async def test_a_new_server_begins_where_another_one_ended(
     tmp_path: Path, fast_weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,9 @@
 """The rows behind a run: its number, its events, and who drives it."""
 
 import hashlib
-import sys
 import time
-from functools import partial
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import CANCEL, CHILD
@@ -17,11 +15,8 @@ from agent_fabric.domain.runs.consequences import ChildCancel
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.runs.event_bodies import body_reader, damage_explained
 from agent_fabric.infrastructure.persistence.runs.run_leases import this_process
-from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, storable
+from agent_fabric.infrastructure.persistence.sql import Condition, SqlConnection, storable
 from agent_fabric.wire.json_codec import dump_json
-
-SLICE: Final = 200
-"""Events that are read and decoded in one go."""
 
 
 def chain_hash(
@@ -218,34 +213,16 @@ def holder_of(connection: SqlConnection, number: int) -> str:
     return f"{row[0]} since {since}"
 
 
-async def read_log(database: Database, number: int, cipher: Cipher | None, *, after: int = -1) -> list[Event]:
-    """Return a run's events as `load_events` does, in slices: a long log at once keeps the event loop waiting."""
-    events: list[Event] = []
-    while True:
-        found = await database.read(partial(load_events, number=number, cipher=cipher, after=after, limit=SLICE))
-        events += found
-        if len(found) < SLICE:
-            return events
-        after = found[-1].seq
-
-
 def load_events(
-    connection: SqlConnection,
-    number: int,
-    cipher: Cipher | None = None,
-    *,
-    after: int = -1,
-    limit: int = sys.maxsize,
+    connection: SqlConnection, number: int, cipher: Cipher | None = None, *, after: int = -1
 ) -> list[Event]:
     """Return a run's events, whole: long texts are read back from their blobs."""
     read = body_reader(connection, number, cipher)
-    query = (
-        "SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?"
-    )
+    query = "SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? AND seq > ? ORDER BY seq"
     with damage_explained():
         return [
             Event(seq, ts, LaneId(lane) if lane is not None else None, step, read(seq, kind, version, payload))
-            for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, after, limit))
+            for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, after))
         ]
 
 

@@ -22,10 +22,10 @@ from agent_fabric.infrastructure.persistence.runs.event_rows import (
     driven_runs,
     head_of,
     holder_of,
+    load_events,
     locate,
     note_driver,
     number_of,
-    read_log,
     recorded_status,
 )
 from agent_fabric.infrastructure.persistence.runs.held_run import LogFollower, SqlHeldRun, create_undriven, outline_of
@@ -104,9 +104,13 @@ class SqlRunRepository:
             await asyncio.sleep(0.02)
         held = self._hold(run_id, number, cipher, lease.epoch)
         try:
-            events = await read_log(self._store, number, cipher)
-            head = await self._store.read(lambda connection: head_of(connection, number))
-            held.continue_from(len(events), outline_of(events), head)
+
+            def load(connection: SqlConnection) -> tuple[list[Event], list[Event], bytes]:
+                events = load_events(connection, number, cipher)
+                return events, outline_of(events), head_of(connection, number)
+
+            events, outline, head = await self._store.read(load)
+            held.continue_from(len(events), outline, head)
             await held.mirror(events)
             held.since = since
             if not lease.noted:
@@ -117,8 +121,11 @@ class SqlRunRepository:
         return HeldLog(held, events, lease.before)
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
-        number, key = await self._store.read(lambda connection: locate(connection, run_id))
-        return await read_log(self._store, number, self._store.keys.cipher(run_id, key), after=after)
+        def read(connection: SqlConnection) -> list[Event]:
+            number, key = locate(connection, run_id)
+            return load_events(connection, number, self._store.keys.cipher(run_id, key), after=after)
+
+        return await self._store.read(read)
 
     async def status(self, run_id: RunId) -> RunStatus:
         return await self._store.read(lambda connection: recorded_status(connection, number_of(connection, run_id)))

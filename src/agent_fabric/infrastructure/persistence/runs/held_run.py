@@ -33,10 +33,10 @@ from agent_fabric.infrastructure.persistence.runs.event_rows import (
     chain_hash,
     empty_inbox,
     head_of,
+    load_events,
     note_in_outbox,
     note_status,
     notify_parent,
-    read_log,
 )
 from agent_fabric.infrastructure.persistence.runs.inbox import Inbox
 from agent_fabric.infrastructure.persistence.runs.log_writes import (
@@ -211,8 +211,11 @@ class SqlHeldRun:
 
     async def _interrupt(self, problem: LogWentBack) -> None:
         """Leave the run to a person: what was done after the events that are left stands nowhere any more."""
-        left = await read_log(self._store, self.number, self._cipher)
-        head = await self._store.read(lambda connection: head_of(connection, self.number))
+
+        def load(connection: SqlConnection) -> tuple[list[Event], bytes]:
+            return load_events(connection, self.number, self._cipher), head_of(connection, self.number)
+
+        left, head = await self._store.read(load)
         lost = f"{problem.code}: events {len(left)} to {self._next_seq - 1} are lost, and with them what was done then"
         self.continue_from(len(left), outline_of(left), head)
         self._unsettled, self.lagging = False, True
@@ -320,7 +323,8 @@ class SqlHeldRun:
                 return
             await self._let_go()
             if self.lagging:
-                await self.mirror(await read_log(self._store, self.number, self._cipher))
+                load = partial(load_events, number=self.number, cipher=self._cipher)
+                await self.mirror(await self._store.read(load))
                 await self._let_go()
             written = not self.lagging
         except StoreUnavailable:
