@@ -154,9 +154,13 @@ async def test_routing_is_explained(tmp_path: Path) -> None:
         configured["models"]["fast"] = configured["models"]["quality"]
         fabric = Fabric(tmp_path, configured)
         clear = await fabric("run", "build a small API", "--explain-routing", "--json")
-        asked = await fabric("run", "hm", "--explain-routing", "--json")
-    assert "chosen by keywords: engineering" in clear.err
-    assert "engineering: 2 (build, api)" in clear.err
+        asked = await fabric("run", "literature on refactoring", "--explain-routing", "--json")
+        nothing = await fabric("run", "What is 17 * 23?", "--explain-routing", "--json")
+    assert 'chosen by keywords: engineering, because the task says "api" and "build"' in clear.err
+    assert 'chosen by score: assistant, because the task says "17 * 23"' in " ".join(nothing.err.split())
+    assert nothing.json["_meta"]["routing_method"] == "score"
+    unasked = [line for line in read_lines(Path(nothing.json["_meta"]["run_dir"])) if line["kind"] == "llm_request"]
+    assert {line["payload"]["purpose"] for line in unasked} == {"turn"}
     assert clear.json["_meta"]["routing_method"] == "keywords"
     assert "chosen by model: engineering" in asked.err
     assert asked.json["_meta"]["routing_method"] == "model"
@@ -186,7 +190,6 @@ async def test_with_a_project_folder_engineering_is_first_and_no_model_is_asked(
     assert ended.json["_meta"]["specialist_ids"] == ["engineering"]
     assert ended.json["_meta"]["routing_method"] == "project"
     assert "chosen for the project folder: engineering" in ended.err
-    assert "not counted with a project folder: summarise" in ended.err
     assert "chosen by keywords: research" in web.err
     (recruited,) = [
         line["payload"] for line in read_lines(Path(ended.json["_meta"]["run_dir"])) if line["kind"] == "recruitment"

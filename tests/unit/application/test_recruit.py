@@ -1,5 +1,6 @@
 """The choice of specialists as a use case: when a model is asked, and what its answer may do."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agent_fabric.application.models.model_turn import ModelTurn
-from agent_fabric.application.packs.ask_routing_model import CHOOSE, AskRoutingModel
+from agent_fabric.application.packs.ask_routing_model import CHOOSE, PATIENCE_S, AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists, parse_pack_names
 from agent_fabric.application.ports.llm import ChosenModel, Notice
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelUnreachable, RecruitError
@@ -86,14 +87,14 @@ async def test_clear_words_need_no_model() -> None:
 @pytest.mark.proves("AF-042", "AF-133", "C04")
 async def test_a_model_settles_what_words_leave_open_and_the_log_shows_it() -> None:
     model = Asked(says("research"))
-    called, answered, body = await recruited(model.recruit(), task("review this code"))
+    called, answered, body = await recruited(model.recruit(), task("review of code"))
     assert isinstance(called, ModelCalled)
     assert (called.purpose, called.model) == ("routing", "fast")
     assert isinstance(answered, ModelAnswered)
     assert isinstance(body, SpecialistsRecruited)
     assert (body.specialist_ids, body.routing_method) == (("research",), "model")
     assert "engineering: Builds." in model.questions[0][0].content
-    assert "review this code" in model.questions[0][1].content
+    assert "review of code" in model.questions[0][1].content
 
 
 @pytest.mark.parametrize(
@@ -212,20 +213,53 @@ async def test_a_conversation_is_for_the_assistant_unless_its_words_or_machines_
     assert body.specialist_ids == (chosen,)
 
 
-async def test_no_model_is_asked_in_a_conversation_and_the_assistant_gets_no_tasks() -> None:
-    bodies = await recruited(talking(), task("hello"))
-    assert isinstance(bodies[0], ModelCalled)
-    assert isinstance(bodies[-1], SpecialistsRecruited)
-    assert bodies[-1].specialist_ids == ("research",)
-    (named,) = await recruited(talking(), task("hello", "assistant"))
-    assert isinstance(named, SpecialistsRecruited)
-    assert named.specialist_ids == ("assistant",)
+@pytest.mark.parametrize("prompt", ["hello", "hm", "What is 17 * 23?", "compare cats and dogs"])
+async def test_what_no_specialist_is_asked_for_is_for_the_assistant_and_no_model_is_asked(prompt: str) -> None:
+    model = Asked(says("research"))
+    (body,) = await recruited(replace(model.recruit(), specialists=TALKERS), task(prompt))
+    assert isinstance(body, SpecialistsRecruited)
+    assert body.specialist_ids == ("assistant",)
+    assert model.questions == []
+
+
+async def test_the_fallback_is_the_assistant() -> None:
+    gone = replace(Asked(ModelUnreachable("gone")).recruit(), specialists=TALKERS)
+    called, _, body = await recruited(gone, task("review of code"))
+    assert isinstance(called, ModelCalled)
+    assert isinstance(body, SpecialistsRecruited)
+    assert (body.specialist_ids, body.routing_method) == (("assistant",), "fallback")
+
+
+async def test_a_routing_model_has_five_seconds_also_to_be_found() -> None:
+    assert PATIENCE_S == 5.0
+
+    class Loading:
+        async def choose(self, key: str, notice: Notice) -> ChosenModel:
+            await asyncio.sleep(60)
+            raise AssertionError("nobody waits for it")
+
+    turn = ModelTurn(FunctionClient(lambda _: pytest.fail("nobody is asked")), FrozenClock())
+    ask = AskRoutingModel(turn, Loading(), "fast", patience_s=0.05)
+    _, failed, body = await recruited(RecruitSpecialists(TALKERS, {}, ask), task("review of code"))
+    assert isinstance(failed, ModelFailed)
+    assert isinstance(body, SpecialistsRecruited)
+    assert (body.specialist_ids, body.routing_method) == (("assistant",), "fallback")
+    assert "within" in body.reasons[0]
 
 
 async def test_who_answers_does_not_depend_on_whether_machines_can_be_listed() -> None:
     (body,) = await recruited(talking(nodes=ModelUnreachable("gone")), turn("hello"))
     assert isinstance(body, SpecialistsRecruited)
     assert body.specialist_ids == ("assistant",)
+
+
+@pytest.mark.parametrize("profile", [Profile.CHAT, Profile.TASK])
+async def test_the_only_pack_does_everything(profile: Profile) -> None:
+    model = Asked(says("research"))
+    only = replace(model.recruit(), specialists=PEOPLE[:1])
+    (body,) = await recruited(only, replace(task("a poem"), profile=profile))
+    assert isinstance(body, SpecialistsRecruited)
+    assert (body.specialist_ids, model.questions) == (("engineering",), [])
 
 
 async def test_without_an_assistant_a_conversation_is_given_to_somebody_as_a_task_is() -> None:

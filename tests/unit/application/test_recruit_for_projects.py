@@ -17,9 +17,8 @@ from agent_fabric.domain.packs.recruitment import (
     Recruitment,
     Specialist,
     by_fallback,
-    by_keywords,
     by_model,
-    by_project,
+    by_score,
     the_only_one,
     weigh,
 )
@@ -73,7 +72,7 @@ EVERYDAY = [
     ("What is the state of the art in speech recognition?", RESEARCH),
     ("What did earlier runs find out about the deploy problem?", EARLIER),
     ("Look at the run history and the previous findings on caching", EARLIER),
-    ("Research why the tests fail", LEFT_OPEN),
+    ("Research why the tests fail", ENGINEERING),
     ("Read https://example.com/spec", LEFT_OPEN),
     (
         "Do a literature review of the evidence on rate limiting with citations, then implement the best one as a "
@@ -101,7 +100,7 @@ def built_in() -> list[Specialist]:
 @pytest.mark.parametrize(("prompt", "who"), EVERYDAY, ids=[prompt[:50] for prompt, _ in EVERYDAY])
 def test_everyday_tasks_with_a_project_folder(prompt: str, who: tuple[str, ...]) -> None:
     evidence = weigh(prompt, built_in(), CAPABILITY_KEYWORDS, project=True, ambiguous=AMBIGUOUS_ON_PROJECTS)
-    choice = by_project(evidence)
+    choice = by_score(evidence)
     assert (choice.specialist_ids if choice else LEFT_OPEN) == who
     if choice is None:
         fallback = by_fallback(evidence, "no model")
@@ -116,7 +115,7 @@ def test_what_is_said_about_a_choice_is_not_contradictory(prompt: str, _who: tup
     people = built_in()
     evidence = weigh(prompt, people, CAPABILITY_KEYWORDS, project=project, ambiguous=AMBIGUOUS_ON_PROJECTS)
     for choice in (
-        by_project(evidence) if project else by_keywords(evidence),
+        by_score(evidence),
         by_model(evidence, ["research"]),
         by_model(evidence, ["engineering"]),
         by_fallback(evidence, "no model"),
@@ -168,10 +167,10 @@ async def test_a_model_is_asked_only_about_tasks_that_may_be_for_another_and_is_
     routing = Routing()
     plain = await routing("Explain what this does")
     assert (plain.specialist_ids, plain.routing_method, routing.questions) == (ENGINEERING, "project", [])
-    open_one = await routing("Research why the tests fail")
+    open_one = await routing("Read https://example.com/spec")
     assert (open_one.specialist_ids, open_one.routing_method) == (RESEARCH, "model")
     assert "engineering works on its files" in routing.questions[0]
-    await routing("hm", project=False)
+    await routing("literature on refactoring", project=False)
     assert "project folder" not in routing.questions[1]
 
 
@@ -203,6 +202,6 @@ def test_keywords_choose_among_the_packs_for_projects_and_for_packs_of_the_team(
         *built_in(),
         Specialist(specialist_id=SpecialistId("billing"), description="", keywords=("invoice",)),
     ]
-    choice = by_project(weigh(prompt, people, CAPABILITY_KEYWORDS, project=True, ambiguous=AMBIGUOUS_ON_PROJECTS))
+    choice = by_score(weigh(prompt, people, CAPABILITY_KEYWORDS, project=True, ambiguous=AMBIGUOUS_ON_PROJECTS))
     assert choice is not None
     assert choice.specialist_ids == (who,)

@@ -114,7 +114,7 @@ class ModelTurn:
         try:
             async with self.clients.turn(asked.model, priority=priority, notice=notice) as client:
                 started = self.clock.monotonic()  # waiting for our turn, or for a download, is not working
-                egress = _egress(asked.model)
+                egress = egress_to(asked.model)
                 response = cut_answer(await _ask(client, asked, time_left_s, on_delta), asked.model.answer_chars)
         except FabricError as problem:
             return failure_event(problem, number, self.clock.monotonic() - started, egress), None
@@ -226,7 +226,7 @@ HOW_TO_WIDEN = (
 )
 
 
-def _egress(model: ModelSettings) -> str:
+def egress_to(model: ModelSettings) -> str:
     """Return the other machine that a question to a model goes to; empty when there is none."""
     return f"{model.model} through Ollama" if model.remote else host_elsewhere(model.base_url)
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from agent_fabric.application.models.model_turn import ModelTurn, failure_event
+from agent_fabric.application.models.model_turn import ModelTurn, egress_to, failure_event
 from agent_fabric.application.ports.llm import ModelChooser, Notice
+from agent_fabric.application.time_limit import TimeLimit
 from agent_fabric.domain.dataclass import dataclass
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import FabricError, ModelTimedOut
 from agent_fabric.domain.events import ModelAnswered, ModelCalled, ModelFailed
 from agent_fabric.domain.models.messages import Message, Role
 from agent_fabric.domain.packs.recruitment import (
@@ -20,8 +21,8 @@ from agent_fabric.domain.runs.task import Task
 from agent_fabric.domain.tools.specs import BadArguments, Effect, ToolSpec, arguments_from
 
 CHOOSE = "choose_specialists"
-PATIENCE_S = 60.0
-"""A local model may have to be loaded first; after this, keywords decide."""
+PATIENCE_S = 5.0
+"""For finding the model, loading it and asking it; after this, the fallback rule decides."""
 _SHOWN_CHARS = 4_000
 """Of the task; more tells nothing more about who should do it."""
 _PROJECT = (
@@ -46,6 +47,7 @@ class AskRoutingModel:
     model_turn: ModelTurn
     models: ModelChooser
     model_key: str
+    patience_s: float = PATIENCE_S
 
     def __call__(self, task: Task, evidence: Evidence, notice: Notice) -> RoutingQuestion:
         """Make the question ready."""
@@ -55,20 +57,26 @@ class AskRoutingModel:
         )
 
         async def effect() -> tuple[ModelAnswered | ModelFailed, Recruitment | None, str]:
+            started, egress = self.model_turn.clock.monotonic(), ""
             try:
-                settings = (await self.models.choose(self.model_key, notice)).settings
+                with TimeLimit(self.patience_s):
+                    settings = (await self.models.choose(self.model_key, notice)).settings
+                    egress = egress_to(settings)
+                    answer = await self.model_turn.attempt(
+                        settings,
+                        messages,
+                        tools=(_tool(evidence),),
+                        must_call=CHOOSE,
+                        number=1,
+                        time_left_s=self.patience_s - (self.model_turn.clock.monotonic() - started),
+                        priority=task.priority,
+                        notice=notice,
+                    )
+            except TimeoutError:
+                late = ModelTimedOut(f"the routing model did not answer within {self.patience_s:g} seconds")
+                return failure_event(late, 1, self.patience_s, egress), None, late.message
             except FabricError as problem:
                 return failure_event(problem, attempt=1, duration_s=0.0), None, f"no routing model: {problem.message}"
-            answer = await self.model_turn.attempt(
-                settings,
-                messages,
-                tools=(_tool(evidence),),
-                must_call=CHOOSE,
-                number=1,
-                time_left_s=PATIENCE_S,
-                priority=task.priority,
-                notice=notice,
-            )
             if isinstance(answer, ModelFailed):
                 return answer, None, f"the routing model failed: {answer.error_message}"
             choice = by_model(evidence, _names_in(answer, evidence))

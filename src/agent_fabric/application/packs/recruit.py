@@ -11,7 +11,6 @@ from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.events import Body, SpecialistsRecruited, TaskForceStarted
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.packs.recruitment import (
-    ASSISTANT,
     SYSADMIN,
     Evidence,
     Recruitment,
@@ -21,7 +20,8 @@ from agent_fabric.domain.packs.recruitment import (
     by_fallback,
     by_keywords,
     by_name,
-    by_project,
+    by_score,
+    preferred_for_project,
     the_only_one,
     weigh,
 )
@@ -59,11 +59,11 @@ class RecruitSpecialists:
         if task.node:
             return Prepared(self._recruited_bodies(task, about_machine(task.node)))
         talks = task.profile is Profile.CHAT
-        candidates = [each for each in self.specialists if talks or each.specialist_id != ASSISTANT]
-        evidence = weigh(
-            task.prompt, candidates or self.specialists, self.capabilities, project=project, ambiguous=self.ambiguous
-        )
-        choice = the_only_one(evidence) or (by_project(evidence) if project else by_keywords(evidence))
+        evidence = weigh(task.prompt, self.specialists, self.capabilities, project=project, ambiguous=self.ambiguous)
+        choice = the_only_one(evidence) if not talks or len(self.specialists) == 1 else None
+        if choice is None:
+            in_words = talks and preferred_for_project(evidence) is None
+            choice = by_keywords(evidence) if in_words else by_score(evidence)
         if choice is not None:
             return Prepared(self._recruited_bodies(task, choice))
         if talks and by_conversation(evidence, nodes=False) is not None:

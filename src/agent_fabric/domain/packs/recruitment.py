@@ -1,9 +1,9 @@
 """Chooses who does a task: pure. Words of the task speak for specialists; what they leave open a model may settle.
 
-The order: the packs that were named, then the sysadmin if a machine was chosen, then the pack that works on the project
-folder, if there is one, then keywords when they are clear, then a routing model, then the fallback rule. In a
+The order: the packs that were named, then the sysadmin if a machine was chosen, then the score when it is clear, then a
+routing model, then the fallback rule. The score adds up keywords, everyday signs and the project folder. In a
 conversation no model is asked: what is not clearly for a specialist is for the assistant. Every choice comes with the
-reasons for it, which are kept in the log.
+reasons for it, which are kept in the log; the first is a clause that says why by itself.
 """
 
 import re
@@ -14,20 +14,63 @@ from enum import StrEnum
 
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import SpecialistId
+from agent_fabric.domain.packs.everyday_words import Kind
+from agent_fabric.domain.packs.signs import Signs, signs_of
 
 ASSISTANT = SpecialistId("assistant")
-"""Whom people talk to; tasks are not given to it unless it is named."""
+"""Whom people talk to, and who does what nothing asks a specialist for."""
 SYSADMIN = SpecialistId("sysadmin")
 """Whom they talk to where there are machines to look after."""
 CLEAR_RATIO = 2
 """One specialist is clearly meant when the words for it count at least this many times those for any other."""
 ENOUGH_FOR_FORCE = 2
 """Words that must speak for each specialist before keywords alone send several."""
+CLEAR_LEAD = 2
+"""A specialist leads clearly when its score is at least this much above that of any other."""
 MAX_SPECIALISTS = 4
 """Largest task force that is put together by itself, unnamed."""
 
 _FOR_CODE = SpecialistId("engineering")
-_FOR_ALL_ELSE = SpecialistId("research")
+_FOR_SOURCES = SpecialistId("research")
+_KEYWORD_WEIGHT = 4
+"""What each word of a keyword adds to a score; twice as much for those for whom nothing else can speak."""
+_ORDINARY_WEIGHT = 1
+"""What a keyword adds that is often said in everyday tasks as well."""
+_ORDINARY = frozenset(
+    {
+        *(
+            "build",
+            "code",
+            "develop",
+            "program",
+            "script",
+            "function",
+            "class",
+            "module",
+            "library",
+            "test",
+            "bug",
+            "fix",
+        ),
+        *(
+            "error",
+            "database",
+            "python",
+            "rust",
+            "compare",
+            "comparison",
+            "summarize",
+            "summarise",
+            "overview",
+            "study",
+        ),
+        *("studies", "survey", "paper", "evidence", "sources", "publication"),
+    }
+)
+_PROJECT_WEIGHT = 5
+"""What a project folder adds to the score of the pack that works on it."""
+_NAMED_WORDS = 4
+"""Words of a task that are told as the reason for a choice, at most."""
 _LOOKED_AT = 20_000
 """Characters of a task that are searched; what follows is material."""
 _CODE_LIKE = re.compile(
@@ -57,6 +100,7 @@ class RoutingMethod(StrEnum):
     EXPLICIT = "explicit"
     PROJECT = "project"
     KEYWORDS = "keywords"
+    SCORE = "score"
     MODEL = "model"
     FALLBACK = "fallback"
 
@@ -104,6 +148,8 @@ class Evidence:
     """Whether the run works on a project folder."""
     ignored: tuple[str, ...] = ()
     """Keywords that were found but do not count with a project folder."""
+    signs: Signs = field(default_factory=dict)
+    """What else the task says."""
 
     @property
     def required_capabilities(self) -> tuple[str, ...]:
@@ -121,7 +167,7 @@ def by_name(specialist_ids: Sequence[SpecialistId]) -> Recruitment:
         specialist_ids=tuple(specialist_ids),
         required_capabilities=(),
         method=RoutingMethod.EXPLICIT,
-        reasons=("named by the task",),
+        reasons=("the task names it",),
     )
 
 
@@ -174,38 +220,95 @@ def weigh(
         ignored=tuple(
             dict.fromkeys(word for who, words in found.items() for word in words if word not in counted[who])
         ),
+        signs={kind: [each for each in signs if each.said not in skipped] for kind, signs in signs_of(text).items()},
     )
 
 
 def the_only_one(evidence: Evidence) -> Recruitment | None:
-    """Return the one specialist that there is; None: there are more."""
-    if len(evidence.specialists) != 1:
+    """Return the one specialist that there is, beside the assistant; None: there are more."""
+    able = [each.specialist_id for each in evidence.specialists if each.specialist_id != ASSISTANT]
+    if len(able or evidence.specialists) != 1:
         return None
-    return _choice(
-        evidence, (evidence.specialists[0].specialist_id,), RoutingMethod.FALLBACK, ("there is only one pack",)
-    )
+    return _choice(evidence, able or (ASSISTANT,), RoutingMethod.FALLBACK, ("there is only one pack",))
 
 
-def by_project(evidence: Evidence) -> Recruitment | None:
-    """Choose for a task with a project folder: who works on it, unless the task clearly is for another.
+def by_score(evidence: Evidence) -> Recruitment | None:
+    """Choose who leads clearly by keywords, everyday signs and the project folder.
 
-    None: that is not clear.
+    None: two specialists are too close. The assistant needs no lead: it does what no specialist leads in.
     """
+    force = by_keywords(evidence)
+    if force is not None and len(force.specialist_ids) > 1:
+        return force
+    scores = {who: score for who, score in _scores(evidence).items() if score > 0}
+    if not scores:
+        return _by_default(evidence)
+    # The configuration's order decides between equals, the assistant being last of all.
+    best, *others = sorted(scores, key=lambda who: (-scores[who], who == ASSISTANT))
+    if scores[best] == scores.get(ASSISTANT) and not (evidence.project and best == preferred_for_project(evidence)):
+        best = ASSISTANT
+    rivals = [scores[who] for who in others if who not in (best, ASSISTANT)]
+    if best != ASSISTANT and rivals and scores[best] - max(rivals) < CLEAR_LEAD:
+        return None
+    said = _said_for(best, evidence)
+    why = f"the task says {_quote_words(said)}" if said else "nothing in the task clearly is for another specialist"
+    if evidence.project and best == preferred_for_project(evidence):
+        return _choice(evidence, (best,), RoutingMethod.PROJECT, (f"it works on the project folder, and {why}",))
+    same = force is not None and force.specialist_ids == (best,)
+    return _choice(evidence, (best,), RoutingMethod.KEYWORDS if same else RoutingMethod.SCORE, (why,))
+
+
+def _by_default(evidence: Evidence) -> Recruitment | None:
+    """Choose the assistant for a task in which nothing speaks for anyone; None: there is none."""
+    if _find(evidence, ASSISTANT) is None:
+        return None
+    return _choice(evidence, (ASSISTANT,), RoutingMethod.FALLBACK, ("nothing in the task asks for a specialist",))
+
+
+def _scores(evidence: Evidence) -> dict[SpecialistId, int]:
+    known = {_who_does(kind, evidence) for kind in Kind}
+    scores = {
+        who: sum(map(_weight, evidence.matched.get(who, ()))) * (1 if who in known else 2)
+        for who in (each.specialist_id for each in evidence.specialists)
+    }
+    for kind, signs in evidence.signs.items():
+        who_does = _who_does(kind, evidence)
+        if who_does is not None:
+            scores[who_does] += sum(sign.weight for sign in signs)
     home = preferred_for_project(evidence)
-    if home is None:
-        return by_keywords(evidence)
-    at_home = {each.specialist_id for each in evidence.specialists if each.works_on_projects}
-    theirs = max((evidence.score(who) for who in evidence.matched if who not in at_home), default=0)
-    ours = evidence.score(home) + (evidence.code_like or evidence.names_files)
-    if theirs == 0 and (ours or not evidence.has_address):
-        why = f"{home} works on the project folder, and nothing in the task clearly is for another specialist"
-        return _choice(evidence, (home,), RoutingMethod.PROJECT, (why,))
-    if ours >= CLEAR_RATIO * theirs and ours:
-        why = f"{home} works on the project folder, and most of the task is for it"
-        return _choice(evidence, (home,), RoutingMethod.PROJECT, (why,))
-    choice = by_keywords(evidence)
-    clear = choice is not None and (len(choice.specialist_ids) > 1 or theirs >= CLEAR_RATIO * ours)
-    return choice if clear else None
+    if home is not None:
+        scores[home] += _PROJECT_WEIGHT
+    return scores
+
+
+def _weight(keyword: str) -> int:
+    return _ORDINARY_WEIGHT if keyword in _ORDINARY else _KEYWORD_WEIGHT * len(keyword.split())
+
+
+def _who_does(kind: Kind, evidence: Evidence) -> SpecialistId | None:
+    """Return whose work a kind is, if there is such a specialist."""
+    match kind:
+        case Kind.FILES:
+            return preferred_for_project(evidence) or _find(evidence, _FOR_CODE)
+        case Kind.TALK:
+            return _find(evidence, ASSISTANT)
+        case Kind.WEB:
+            return _find(evidence, _FOR_SOURCES)
+
+
+def _said_for(who: SpecialistId, evidence: Evidence) -> list[str]:
+    """Return what in the task speaks for a candidate, the heaviest first."""
+    weights = {keyword: _weight(keyword) for keyword in evidence.matched.get(who, ())}
+    for kind, signs in evidence.signs.items():
+        if _who_does(kind, evidence) == who:
+            for sign in signs:
+                weights.setdefault(sign.said, sign.weight)
+    return sorted(weights, key=lambda said: -weights[said])[:_NAMED_WORDS]
+
+
+def _quote_words(said: Sequence[str]) -> str:
+    *most, last = (f'"{each}"' for each in said)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def preferred_for_project(evidence: Evidence) -> SpecialistId | None:
@@ -235,7 +338,7 @@ def by_model(evidence: Evidence, answer: Iterable[str]) -> Recruitment | None:
     """Take a routing model's answer; None when it names no candidate."""
     known = {each.specialist_id for each in evidence.specialists}
     chosen = tuple(dict.fromkeys(SpecialistId(name) for name in answer if name in known))[:MAX_SPECIALISTS]
-    why = "the words of the task are not clear, so the routing model chose"
+    why = "the words of the task are not clear, and the routing model chose"
     return _choice(evidence, chosen, RoutingMethod.MODEL, (why,)) if chosen else None
 
 
@@ -255,13 +358,16 @@ def by_conversation(evidence: Evidence, *, nodes: bool) -> Recruitment | None:
 def by_fallback(evidence: Evidence, why: str) -> Recruitment | None:
     """Choose when nothing else did; None without candidates.
 
-    Who works on the project folder, else the best keywords, else engineering for code, else research.
+    Who works on the project folder, else the assistant; without one the best keywords, else engineering for code, else
+    research.
     """
     ranked = _rank(evidence)
     home = preferred_for_project(evidence)
-    preferred = _find(evidence, _FOR_CODE if evidence.code_like else _FOR_ALL_ELSE)
+    preferred = _find(evidence, _FOR_CODE if evidence.code_like else _FOR_SOURCES)
     if home is not None:
         chosen, rule = home, f"{home} works on the project folder"
+    elif _find(evidence, ASSISTANT) is not None:
+        chosen, rule = ASSISTANT, f"{ASSISTANT} does what is not clearly for a specialist"
     elif ranked:
         chosen, rule = ranked[0], f"no other specialist has more words than {ranked[0]}"
     elif preferred is not None:
@@ -271,7 +377,7 @@ def by_fallback(evidence: Evidence, why: str) -> Recruitment | None:
         rule = f"{chosen} is the first pack of the configuration"
     else:
         return None
-    return _choice(evidence, (chosen,), RoutingMethod.FALLBACK, (why, rule))
+    return _choice(evidence, (chosen,), RoutingMethod.FALLBACK, (f"{why}, and {rule}",))
 
 
 def _choice(

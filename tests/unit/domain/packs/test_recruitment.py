@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from agent_fabric.config.defaults import default_config
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.packs.recruitment import (
+    ASSISTANT,
     CLEAR_RATIO,
     MAX_SPECIALISTS,
     Evidence,
@@ -84,11 +85,11 @@ def test_a_task_that_says_nothing_is_left_to_a_model(prompt: str) -> None:
         ("def f(x):\n  return x", ENGINEERING),
         ("```\nx = 1\n```", ENGINEERING),
         ("why does main() hang", ENGINEERING),
-        ("hello", RESEARCH),
-        ("", RESEARCH),
+        ("hello", ASSISTANT),
+        ("", ASSISTANT),
     ],
 )
-def test_without_any_keyword_code_goes_to_engineering_and_the_rest_to_research(prompt: str, who: str) -> None:
+def test_without_any_keyword_code_goes_to_engineering_and_the_rest_to_the_assistant(prompt: str, who: str) -> None:
     evidence = weigh(prompt, [replace_keywords(each) for each in built_in()], CAPABILITY_KEYWORDS)
     choice = by_keywords(evidence) or by_fallback(evidence, "nothing else")
     assert choice is not None

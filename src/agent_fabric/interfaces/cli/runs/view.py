@@ -298,11 +298,9 @@ class LiveView:
             self._line(f"     task force: {', '.join(body.specialist_ids)}")
         if not self._explain_routing:
             return
-        asked = f"; asked for: {', '.join(body.required_capabilities)}" if body.required_capabilities else ""
         how = "for the project folder" if body.routing_method == RoutingMethod.PROJECT else f"by {body.routing_method}"
-        self._line(f"     chosen {how}: {', '.join(body.specialist_ids)}{asked}")
-        for reason in body.reasons:
-            self._line(f"       {plain(reason)}")
+        why = f", because {plain(body.reasons[0])}" if body.reasons else ""
+        self._line(f"     chosen {how}: {', '.join(body.specialist_ids)}{why}")
 
     def _remark(self, label: str, word: str, text: str, *, style: str = "yellow") -> None:
         self._line(f"{label}  {colour(word, style, self._stream)} {text}")
