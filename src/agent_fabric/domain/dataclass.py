@@ -19,14 +19,15 @@ else:
         repr: bool = True,  # noqa: A002 - as there
         eq: bool = True,
         frozen: bool = False,
+        slots: bool = False,
         **options: Any,
     ) -> Any:
         """Make a class a dataclass. Options are those of the standard library."""
         if cls is None:
-            return lambda cls: dataclass(cls, init=init, repr=repr, eq=eq, frozen=frozen, **options)
+            return lambda cls: dataclass(cls, init=init, repr=repr, eq=eq, frozen=frozen, slots=slots, **options)
         if dataclasses.is_dataclass(cls):  # extends one: rare, and has rules of its own
-            return dataclasses.dataclass(init=init, repr=repr, eq=eq, frozen=frozen, **options)(cls)
-        made = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(cls)
+            return dataclasses.dataclass(init=init, repr=repr, eq=eq, frozen=frozen, slots=slots, **options)(cls)
+        made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, **options)(cls)
         if frozen:
             made.__dataclass_params__.frozen = True  # read where another class extends this one
             made.__setattr__, made.__delattr__ = _refuse_assignment, _refuse_deletion
@@ -34,18 +35,18 @@ else:
         wanted = {"__init__": init, "__repr__": repr, "__eq__": eq, "__hash__": eq}
         for name in [name for name, is_wanted in wanted.items() if is_wanted and vars(made).get(name) is None]:
             is_hashable = name != "__hash__" or frozen
-            setattr(made, name, _compile_when_called(made, name, frozen=frozen) if is_hashable else None)
+            setattr(made, name, _compile_when_called(made, name, frozen=frozen, slots=slots) if is_hashable else None)
         return made
 
-    def _compile_when_called(cls: type, name: str, *, frozen: bool) -> Any:
+    def _compile_when_called(cls: type, name: str, *, frozen: bool, slots: bool) -> Any:
         def compile_and_call(*arguments: Any, **named: Any) -> Any:
-            setattr(cls, name, _compile_method(cls, name, frozen=frozen))
+            setattr(cls, name, _compile_method(cls, name, frozen=frozen, slots=slots))
             return getattr(cls, name)(*arguments, **named)
 
         compile_and_call.__qualname__ = f"{cls.__qualname__}.{name}"
         return compile_and_call
 
-    def _compile_method(cls: type, name: str, *, frozen: bool) -> Any:
+    def _compile_method(cls: type, name: str, *, frozen: bool, slots: bool) -> Any:
         """Return one method, taken from a dataclass that has the same fields and no other method."""
         namespace = {"__qualname__": cls.__qualname__}
         if hasattr(cls, "__post_init__"):
@@ -59,6 +60,7 @@ else:
             eq=name == "__eq__",
             unsafe_hash=name == "__hash__",
             frozen=frozen and name == "__init__",
+            slots=slots and name == "__init__",  # then it sets defaults of fields that are no parameters
         )
         return vars(twin)[name]
 

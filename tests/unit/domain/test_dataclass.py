@@ -38,6 +38,8 @@ def made_with(dataclass: Decorator, **options: bool) -> Any:
         secret: str = dataclasses.field(default="s", repr=False)
         cost: float = dataclasses.field(default=1.0, compare=False)
         tags: list[str] = dataclasses.field(default_factory=list, kw_only=True)
+        size: int = dataclasses.field(default=3, init=False, repr=False)
+        notes: list[str] = dataclasses.field(default_factory=list, init=False, repr=False)
 
     return Step
 
@@ -53,7 +55,14 @@ def test_instances_behave_alike(dataclass: Decorator, frozen: bool, slots: bool)
     assert one != step("b", tags=["t"])
     assert one != "a"
     assert dataclasses.replace(one, name="b") == step("b", tags=["t"])
-    assert dataclasses.asdict(one) == {"name": "a", "secret": "s", "cost": 1.0, "tags": ["t"]}
+    assert dataclasses.asdict(one) == {
+        "name": "a",
+        "secret": "s",
+        "cost": 1.0,
+        "tags": ["t"],
+        "size": 3,
+        "notes": [],
+    }
     assert copy.deepcopy(one) == one
     assert step("x").tags is not step("x").tags
     assert (step.__match_args__, step.kind) == (("name", "secret", "cost"), "step")
