@@ -7,15 +7,18 @@ from pathlib import Path
 
 from agent_fabric.application.models.list_models import ListModels, ModelList
 from agent_fabric.application.models.probe_model import ProbeModel
+from agent_fabric.application.models.recommend_model import Recommendation, recommend
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.ports.models import PulledModel
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.machine import ThisMachine
 from agent_fabric.infrastructure.models.chooser import OLLAMA_URL, backend_of
 from agent_fabric.infrastructure.models.model_http import ServerAddress, environment_only
 from agent_fabric.infrastructure.models.named import pulled_by
+from agent_fabric.infrastructure.models.servers.embedded_child import usable_cores
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.models.stack import ModelStack, build_model_stack
 from agent_fabric.infrastructure.models.survey import LoopbackServers, MachineSurvey, ServerFacts
@@ -64,6 +67,11 @@ class ModelsHere:
             return PulledModel(target.name, str(path), target.size_bytes, "agent-fabric")
         await self.stack.ollama.server(ServerAddress(base_url=target.base_url)).pull(name, notice)
         return PulledModel(name, None, None, target.base_url)
+
+    async def recommend(self) -> Recommendation:
+        """Say which embedded model fits this machine."""
+        shelf = (await self.list_models()).shelf
+        return recommend(shelf.catalogue, ThisMachine().facts().memory_bytes, usable_cores())
 
     async def list_models(self) -> ModelList:
         return await listing(self.config, self.stack)()

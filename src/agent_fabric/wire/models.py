@@ -4,6 +4,7 @@ from typing import Any
 
 from agent_fabric.application.models.list_models import MeantModel, ModelList
 from agent_fabric.application.models.probe_model import DialectTrial, Probed
+from agent_fabric.application.models.recommend_model import Fit, Recommendation
 from agent_fabric.application.ports.models import (
     CatalogueEntry,
     LoadedModel,
@@ -30,7 +31,8 @@ _PARTS: list[Shape[Any]] = [
     ),
     Shape(
         CatalogueEntry,
-        "name profile stored size_bytes begun_bytes licence context_window parameters_b dialect path",
+        "name called profile stored size_bytes begun_bytes memory_bytes licence context_window parameters_b dialect "
+        "measured path",
         name="CatalogueLine",
     ),
     Shape(WeightsFile, name="FileLine"),
@@ -49,6 +51,14 @@ MODELS = Shape(
     parts=[*_PARTS, _OLLAMA, _SHELF],
 )
 PULLED_MODEL = Shape(PulledModel)
+RECOMMENDED = Shape(
+    Recommendation,
+    "name why memory_bytes cores models",
+    name="RecommendedModel",
+    parts=[
+        Shape(Fit, "called=model.called full_name=model.name fits why memory_bytes=model.memory_bytes", name="FitLine")
+    ],
+)
 PROBED_MODEL = Shape(
     Probed,
     "*settings why dialect dialect_before=settings.dialect trials context_window=window *speed kept problem",

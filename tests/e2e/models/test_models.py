@@ -84,14 +84,26 @@ async def test_the_list_tells_what_each_key_means_and_what_else_is_there(tmp_pat
         ("gemma3:4b", True, False),
         ("nomic-embed-text:latest", False, False),
     ]
-    assert [(each["profile"], each["stored"]) for each in data["embedded"]["catalogue"]] == [
-        ("quality", "missing"),
-        ("fast", "missing"),
-    ]
+    catalogue = data["embedded"]["catalogue"]
+    assert [each["profile"] for each in catalogue if each["profile"]] == ["quality", "fast"]
+    assert {each["stored"] for each in catalogue} == {"missing"}
     assert data["embedded"]["loaded"] == []
     for words in ("calls tools", "no tool calls of its own", "only vectors", "native tool calls", "not downloaded"):
         assert words in text.out
     assert not list(tmp_path.glob(".local/share/agent-fabric/models/*")), "nothing was downloaded or made"
+
+
+@pytest.mark.proves("SM-10")
+async def test_the_catalogue_and_what_fits_this_machine_are_told(tmp_path: Path) -> None:
+    command = fabric(tmp_path)
+    catalogue, advice = await command("models", "list", "--catalogue"), await command("models", "recommend")
+    for model in CATALOGUE:
+        assert model.called in catalogue.out
+        assert model.called in advice.out
+    assert "fabric models pull" in advice.out
+    data = (await command("models", "recommend", "--json")).json
+    assert data["name"] in {model.called for model in CATALOGUE}, "this machine can hold one of them"
+    assert len(data["models"]) == len(CATALOGUE)
 
 
 async def test_without_any_server_the_list_is_quick_and_says_so(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ def model_with(*mirrors: Source, content: bytes = CONTENT) -> CatalogueModel:
         context_window=32768,
         parameters=1e6,
         dialect=ToolDialect.SCHEMA,
+        architecture="qwen3",
+        cache_bytes=1_000,
         mirrors=mirrors,
     )
 

@@ -175,7 +175,7 @@ class ListModels:
         entry = next((each for each in shelf.catalogue if each.name == settings.model), None)
         if entry is not None and entry.stored in (Stored.BEGUN, Stored.MISSING):
             begun = f", {_megabytes(entry.begun_bytes)} of it are here" if entry.begun_bytes else ""
-            size, pull = _megabytes(entry.size_bytes), f"fabric models pull {entry.profile}"
+            size, pull = _megabytes(entry.size_bytes), f"fabric models pull {entry.called}"
             if not self.fetch:
                 return _blocked_state(f"not downloaded ({size}{begun}), and `auto_pull_if_missing` is off", pull)
             return _State(ModelAvailability.LATER, f"downloaded at first use ({size}{begun})", pull)

@@ -14,9 +14,6 @@ from agent_fabric.domain.plural import count_of
 
 LITTLE_SPACE_BYTES = 10**9
 _SPARE_BYTES = 64 * 2**20
-_MODEL_OVERHEAD = 1.15
-"""A model in memory, measured against its file; its window comes on top."""
-_WINDOW_BYTES = 250_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +216,7 @@ def _ollama(models: ModelList) -> Iterator[HealthFinding]:
 
 def _weights(entry: CatalogueEntry, *, needed: bool) -> HealthFinding:
     about, size = "embedded weights", f"{entry.size_bytes / 1e6:,.0f} MB"
-    pull = f"fabric models pull {entry.profile}"
+    pull = f"fabric models pull {entry.called}"
     match entry.stored:
         case Stored.CHECKED:
             return _ok(about, f"{entry.name} is here, and its SHA-256 is right")
@@ -249,7 +246,7 @@ def _disk(entry: CatalogueEntry, free: int | None, folder: str, bad: Level) -> H
 def _memory(entry: CatalogueEntry, facts: MachineFacts, *, loaded: bool, used: bool) -> HealthFinding:
     if facts.memory_bytes is None:
         return _ok("memory", "the amount is unknown")
-    needed = int(entry.size_bytes * _MODEL_OVERHEAD) + _WINDOW_BYTES
+    needed = entry.memory_bytes
     free = facts.memory_bytes if facts.memory_free_bytes is None else facts.memory_free_bytes
     head = f"{_gb(free)} free of {_gb(facts.memory_bytes)}"
     if loaded or free >= needed or not used:

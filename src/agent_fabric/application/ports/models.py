@@ -36,7 +36,9 @@ class CatalogueEntry:
 
     name: str
     profile: str
-    """The key that it stands for when no one configured one."""
+    """The key that it stands for when no one configured one; empty: none."""
+    called: str
+    """What commands call it for short."""
     size_bytes: int
     licence: str
     context_window: int
@@ -45,6 +47,10 @@ class CatalogueEntry:
     path: str
     """Where its file belongs, whether it is there or not."""
     stored: Stored
+    memory_bytes: int
+    """What it takes with a window of 8,192 tokens, about."""
+    measured: str = ""
+    """What was measured, for a person; empty: nothing."""
     begun_bytes: int = 0
 
 

@@ -125,7 +125,7 @@ class EmbeddedBackend:
         if not self.download and not self.weights.folder.is_verified(model):
             raise WeightsUnavailable(
                 f"The model {model.name} is not downloaded, and `auto_pull_if_missing` or `offline` forbids it",
-                hint=f"Download it with: fabric models pull {model.profile}",
+                hint=f"Download it with: fabric models pull {model.called}",
             )
         return await self.weights.ensure(model, notice)
 

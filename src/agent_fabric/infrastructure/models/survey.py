@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from importlib import metadata
 from typing import Any, Final
 
 import orjson
@@ -27,6 +26,7 @@ from agent_fabric.infrastructure.models.ollama.server import OllamaServer, nativ
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel
 from agent_fabric.infrastructure.models.weights.folder import InstalledModel, ModelFolder
+from agent_fabric.infrastructure.models.weights.runtime import runtime_version
 from agent_fabric.infrastructure.models.wire_values import mapping_of
 from agent_fabric.infrastructure.own_path import own_path
 
@@ -85,7 +85,6 @@ def _window_of(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MAX_TOKENS else None
 
 
-RUNTIME: Final = "xllamacpp"
 LOOK_S: Final = 1.5
 """How long a server on this machine may take to answer before it counts as not there."""
 CARDS_S: Final = 10.0
@@ -157,7 +156,7 @@ class MachineSurvey:
         catalogue = [_entry(model, self.folder, installed.pop(self.folder.file_of(model), None)) for model in CATALOGUE]
         return Shelf(
             folder=str(self.folder.path),
-            runtime=_runtime(),
+            runtime=runtime_version(),
             catalogue=tuple(catalogue),
             loaded=tuple(self.servers.running()),
             files=tuple(WeightsFile(each.name, str(each.path), each.size_bytes) for each in installed.values()),
@@ -184,13 +183,6 @@ async def _cards(server: OllamaServer) -> tuple[ModelCard, ...]:
         return ()
 
 
-def _runtime() -> str | None:
-    try:
-        return metadata.version(RUNTIME)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def _entry(model: CatalogueModel, folder: ModelFolder, installed: InstalledModel | None) -> CatalogueEntry:
     begun = 0
     if installed is not None:
@@ -201,6 +193,9 @@ def _entry(model: CatalogueModel, folder: ModelFolder, installed: InstalledModel
     return CatalogueEntry(
         name=model.name,
         profile=model.profile,
+        called=model.called,
+        memory_bytes=model.memory_bytes,
+        measured=model.measured,
         size_bytes=model.size_bytes,
         licence=model.licence,
         context_window=model.context_window,

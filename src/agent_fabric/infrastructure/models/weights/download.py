@@ -22,7 +22,9 @@ from agent_fabric.infrastructure.models.weights.mirrors import (
     sha256_of,
     until_cancelled,
 )
+from agent_fabric.infrastructure.models.weights.runtime import require_architecture
 from agent_fabric.infrastructure.models.weights.wheel_mirror import WheelMirror
+from agent_fabric.infrastructure.threads import on_own_thread
 
 MirrorFor = Callable[[Source, CatalogueModel], Mirror]
 """Turns a line of the catalogue into something that can be asked."""
@@ -52,7 +54,7 @@ class Weights:
         cancelled, or the process killed, the next call continues where it was.
 
         Raises:
-            WeightsUnavailable: no mirror has it, or it cannot be stored.
+            WeightsUnavailable: no mirror has it, it cannot be stored, or the installed llama.cpp cannot load it.
         """
         if self.folder.is_verified(model):
             return self.folder.file_of(model)
@@ -63,6 +65,7 @@ class Weights:
                     return self.folder.file_of(model)
                 if await self._accepts_present(model, notice):
                     return self.folder.file_of(model)
+                await on_own_thread(lambda: require_architecture(model))
                 return await self._download(model, notice)
         except OSError as problem:
             # A folder that others fill, for example in a container's image: then it is checked every time.

@@ -1,6 +1,6 @@
 """Models in a person's words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from agent_fabric.application.models.list_models import ModelAvailability
@@ -38,6 +38,47 @@ def model_list(found: Json, stream: TextIO) -> str:
     for server in found["ollama"]:
         lines += [*_ollama_lines(server), ""]
     return "\n".join([*lines, *_shelf_lines(found["embedded"])]) + "\n"
+
+
+def catalogue_text(found: Json) -> str:
+    """Return what `fabric models list --catalogue` prints about what the wire shape `MODELS` holds."""
+    models = found["embedded"]["catalogue"]
+    rows = [("name", "download", "memory", "window", "licence", "measured", "")]
+    rows += [
+        (
+            plain(each["called"]),
+            f"{each['size_bytes'] / 1e6:,.0f} MB",
+            f"{each['memory_bytes'] / 1e9:.1f} GB",
+            f"{each['context_window']:,}",
+            plain(each["licence"]),
+            plain(each["measured"]) or "not measured",
+            _stored_text(each),
+        )
+        for each in models
+    ]
+    return f"{_table(rows)}\nGet one: fabric models pull NAME. Which fits: fabric models recommend\n"
+
+
+def recommended_text(found: Json) -> str:
+    """Return what `fabric models recommend` prints about what the wire shape `RECOMMENDED` holds."""
+    memory = "unknown memory" if found["memory_bytes"] is None else f"{found['memory_bytes'] / 1e9:.1f} GB of memory"
+    machine = f"{memory}, {found['cores']} core{'' if found['cores'] == 1 else 's'} to compute with"
+    rows = [
+        ("→" if each["called"] == found["name"] else "✓" if each["fits"] else "✗", plain(each["called"]), each["why"])
+        for each in found["models"]
+    ]
+    if found["name"] is None:
+        advice = "Use a model of another machine: fabric models use http://HOST:PORT/v1"
+    else:
+        advice = f"Get it: fabric models pull {plain(found['name'])}\nUse it: fabric models use {plain(found['name'])}"
+    head = f"{plain(found['name'] or 'None')}: {plain(found['why'])}"
+    return f"This machine has {machine}.\n{head}\n\n{_table(rows)}\n{advice}\n"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def probed_text(probed: Json, key: str, stream: TextIO) -> str:
@@ -140,9 +181,13 @@ def _shelf_lines(shelf: Json) -> Iterator[str]:
     )
     yield f"Embedded models in {plain(shelf['folder'])} ({runtime}):"
     for entry in shelf["catalogue"]:
-        size = f"{entry['size_bytes'] / 1e6:>6,.0f} MB"
-        about = f"{plain(entry['name'])}  {size}  {plain(entry['licence'])}  {_stored_text(entry)}"
-        yield f"  {plain(entry['profile']):<7}  {about}"
+        if entry["profile"] or entry["stored"] != Stored.MISSING:
+            size = f"{entry['size_bytes'] / 1e6:>6,.0f} MB"
+            about = f"{plain(entry['name'])}  {size}  {plain(entry['licence'])}  {_stored_text(entry)}"
+            yield f"  {plain(entry['profile']):<7}  {about}"
+    more = sum(not entry["profile"] and entry["stored"] == Stored.MISSING for entry in shelf["catalogue"])
+    if more:
+        yield f"  {more} more can be had: fabric models list --catalogue"
     for file in shelf["files"]:
         yield f"  {'file':<7}  {plain(file['name'])}  {file['size_bytes'] / 1e6:>6,.0f} MB"
     for each in shelf["loaded"]:

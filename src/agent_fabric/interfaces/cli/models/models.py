@@ -21,12 +21,12 @@ from agent_fabric.infrastructure.models.named import AUTO, choice_of
 from agent_fabric.infrastructure.models.weights.catalogue import find
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
-from agent_fabric.interfaces.cli.models.model_texts import model_list, probed_text
+from agent_fabric.interfaces.cli.models.model_texts import catalogue_text, model_list, probed_text, recommended_text
 from agent_fabric.interfaces.cli.notices import Notices
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Folder, Noun, Place, work_within
-from agent_fabric.wire.models import MODELS, PROBED_MODEL, PULLED_MODEL
+from agent_fabric.wire.models import MODELS, PROBED_MODEL, PULLED_MODEL, RECOMMENDED
 from agent_fabric.wire.results import error_object
 from agent_fabric.wire.shape import Json
 
@@ -41,6 +41,7 @@ List and choose models.
 \b
 Examples:
   fabric models list                        what there is, and what is used
+  fabric models recommend                   see which embedded model fits this machine
   fabric models pull quality                download the embedded model
   fabric models use qwen2.5:7b              take a model of Ollama
   fabric models use http://HOST:8000/v1 --model NAME
@@ -84,15 +85,36 @@ _models = Noun(_open, lambda client: client.models)
 
 
 @app.command("list")
-def list_models(*, at: Place) -> int:
+def list_models(
+    catalogue: Annotated[bool, typer.Option("--catalogue", help="Show all embedded models that can be had.")] = False,
+    *,
+    at: Place,
+) -> int:
     """Show which model each key means today and why, and what else is available. Starts and downloads nothing."""
     found = _models(at, lambda models: models.everything())
-    return at.print(found, model_list(found, sys.stdout))
+    return at.print(found, catalogue_text(found) if catalogue else model_list(found, sys.stdout))
+
+
+@app.command()
+def recommend(*, at: Folder) -> int:
+    """Say which embedded model fits this machine's memory and cores, and why.
+
+    Example: fabric models recommend
+    """
+
+    async def go(here: ModelsHere) -> Json:
+        return RECOMMENDED.dump(await here.recommend())
+
+    found = _with_models(at, go)
+    return at.print(found, recommended_text(found))
 
 
 @app.command()
 def pull(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="quality, fast, or a model of Ollama.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="quality, fast, another of the catalogue, or one of Ollama."),
+    ] = None,
     *,
     at: Folder,
 ) -> int:

