@@ -19,11 +19,13 @@ from agent_fabric.wire.shape import Shape
 
 _USED = Shape(
     ModelSettings,
-    "key backend model base_url=address context_window dialect strict_native compact slots local=is_local",
+    "key backend model base_url=address context_window dialect strict_native compact slots adapter local=is_local",
 )
 _PARTS: list[Shape[Any]] = [
     # Its own key counts: one embedded model may serve several.
-    Shape(MeantModel, "*settings key standing why note fix *speed", name="MeantModelLine", parts=[_USED]),
+    Shape(
+        MeantModel, "*settings key standing why note fix *speed adapter_sha256", name="MeantModelLine", parts=[_USED]
+    ),
     Shape(
         ModelCard,
         "name digest parameters_b chats calls_tools context_window served_window remote",
@@ -32,7 +34,7 @@ _PARTS: list[Shape[Any]] = [
     Shape(
         CatalogueEntry,
         "name called profile stored size_bytes begun_bytes memory_bytes licence context_window parameters_b dialect "
-        "measured path",
+        "measured sha256 path",
         name="CatalogueLine",
     ),
     Shape(WeightsFile, name="FileLine"),

@@ -1,7 +1,9 @@
 """The embedded server with the real llama.cpp and a real model."""
 
+import hashlib
 import os
 import signal
+import struct
 from pathlib import Path
 
 import aiohttp
@@ -10,8 +12,11 @@ import pytest
 from agent_fabric.domain.errors import MissingExtra, ModelError
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers, ServerSpec
 from agent_fabric.infrastructure.models.servers.processes import EMBEDDED
+from agent_fabric.infrastructure.models.weights.adapter import check_adapter
+from agent_fabric.infrastructure.models.weights.catalogue import find
 from integration.llm.processes import PATIENCE_S, gone, said
 from integration.llm.weights_mirrors import Fetched
+from unit.infrastructure.models.weights.test_gguf import pair, text
 
 pytest.importorskip("xllamacpp", reason="the extra `embedded` is not installed")
 
@@ -49,6 +54,57 @@ async def test_a_real_model_answers_survives_a_kill_and_ends_when_nobody_needs_i
         assert servers.running() == []
     finally:
         await servers.stop_all()
+
+
+def adapter_of(base: Path, amount: float) -> bytes:
+    """Return an adapter for the smallest model that adds one number to all that its first layer asks for."""
+    width, rank = 896, 8
+    tensors = [("blk.0.attn_q.weight.lora_a", width, rank), ("blk.0.attn_q.weight.lora_b", rank, width)]
+    size = width * rank * 4
+    described = b"".join(
+        text(name) + struct.pack("<IQQIQ", 2, *shape, 0, at * size) for at, (name, *shape) in enumerate(tensors)
+    )
+    with base.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    pairs = [
+        pair("general.architecture", 8, text("qwen2")),
+        pair("general.type", 8, text("adapter")),
+        pair("adapter.type", 8, text("lora")),
+        pair("adapter.lora.alpha", 6, struct.pack("<f", rank)),
+        pair("agent_fabric.base_sha256", 8, text(digest)),
+    ]
+    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(pairs)) + b"".join(pairs) + described
+    return head + b"\0" * (-len(head) % 32) + struct.pack("<f", amount) * (size // 4 * len(tensors))
+
+
+@pytest.mark.soak
+@pytest.mark.proves("SM-1")
+async def test_an_adapter_changes_what_the_real_model_says(tmp_path: Path, fast_weights: Path) -> None:
+    adapter = tmp_path / "adapter.gguf"
+    servers = LlamaServers(tmp_path / "servers")
+    answers = []
+    try:
+        for amount in (None, 0.0, 5.0):
+            if amount is not None:
+                adapter.write_bytes(adapter_of(fast_weights, amount))
+                check_adapter(adapter, fast_weights, find("fast").sha256)
+            spec = ServerSpec(
+                model=fast_weights, adapter=None if amount is None else adapter, context_window=1024, idle_s=1.0
+            )
+            answers.append(await said(await servers.ensure(spec), "Say yes."))
+            await servers.stop(spec)
+    finally:
+        await servers.stop_all()
+    bare, nothing, much = answers
+    assert bare == nothing != much
+
+
+async def test_a_file_that_is_no_adapter_is_told_in_the_end(tmp_path: Path, fast_weights: Path) -> None:
+    adapter = tmp_path / "adapter.gguf"
+    adapter.write_text("hello")
+    servers = LlamaServers(tmp_path / "servers", load_timeout_s=PATIENCE_S)
+    with pytest.raises(ModelError):
+        await servers.ensure(ServerSpec(model=fast_weights, adapter=adapter))
 
 
 async def test_a_file_that_is_no_model_is_told_from_one(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ FACTS = MachineFacts(
     proxies={},
 )
 ENTRY = CatalogueEntry(
+    sha256="0" * 64,
     name="small",
     profile="quality",
     called="quality",

@@ -11,6 +11,7 @@ GB = 10**9
 
 def entry(name: str, memory_gb: float, parameters_b: float, measured: str = "") -> CatalogueEntry:
     return CatalogueEntry(
+        sha256="0" * 64,
         name=name,
         profile="",
         called=name,

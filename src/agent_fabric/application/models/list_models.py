@@ -62,6 +62,8 @@ class MeantModel:
     speed: Speed = UNMEASURED
     calls_no_tools: bool = False
     """It called no tools when it was probed."""
+    adapter_sha256: str = ""
+    """The hash of the adapter that is loaded beside the weights; empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +118,10 @@ class ListModels:
 
     async def _resolve(self, key: str, shelf: Shelf) -> MeantModel:
         settings: ModelSettings | None = None
-        why = "configured"
+        why, adapter_sha256 = "configured", ""
         try:
             settings, why = await self.chooser.choose(key, _quiet)
+            adapter_sha256 = await self.survey.adapter_sha256(settings)
             state = await self._state(settings, why, shelf)
         except ConfigError as problem:
             blocked = ModelAvailability.BLOCKED
@@ -143,6 +146,7 @@ class ListModels:
             fix=state.fix,
             speed=Speed(card.prompt_tokens_per_s, card.tokens_per_s),
             calls_no_tools=card.calls_no_tools,
+            adapter_sha256=adapter_sha256,
         )
 
     async def _state(self, settings: ModelSettings, why: str, shelf: Shelf) -> _State:

@@ -39,6 +39,7 @@ class CatalogueEntry:
     """The key that it stands for when no one configured one; empty: none."""
     called: str
     """What commands call it for short."""
+    sha256: str
     size_bytes: int
     licence: str
     context_window: int
@@ -126,6 +127,14 @@ class ModelSurvey(Protocol):
 
         Raises:
             ConfigError: their folder cannot be read.
+        """
+        ...
+
+    async def adapter_sha256(self, settings: ModelSettings) -> str:
+        """Return the SHA-256 of a model's adapter; empty: it has none.
+
+        Raises:
+            ConfigError: the adapter cannot be read, or belongs to other weights.
         """
         ...
 

@@ -144,6 +144,9 @@ class ModelConfig(Settings):
     """`ollama` for an Ollama server, which can also pull models; `generic` for any other OpenAI-compatible server;
     `embedded` for a model inside agent-fabric; `managed` for the llama-server of `managed_llama`. `auto`: with a
     `base_url` the server there; without, a local Ollama that has a usable model, else the embedded one."""
+    adapter: Literal["none"] | AbsolutePath | None = None
+    """A LoRA adapter for the embedded model, as an absolute path to a GGUF file. One that says which weights it was
+    trained on is refused for any others. `none` or not set: the weights as they are."""
     builder: Builder | None = None
     """A function that builds a client of your own for this model, as `module:function`; `backend` is then not used."""
     temperature: float = Field(default=0.1, ge=0, le=2)
@@ -192,11 +195,18 @@ class ModelConfig(Settings):
             raise ConfigProblem("must not have `base_url`: the embedded model has no address")
         if self.backend == "embedded" and self.model is not None and "/" in self.model[1:]:
             self._name_a_whole_path(self.model)
+        if self.adapter_file is not None and (self.base_url is not None or self.backend not in {"auto", "embedded"}):
+            raise ConfigProblem("must not have `adapter`: only the embedded model takes one")
         if self.strict_native and self.dialect in {"schema", "text"}:
             raise ConfigProblem("must not have both `strict_native` and another `dialect` than native")
         if self.backend == "managed":
             self._leave_to_managed_llama()
         return self
+
+    @property
+    def adapter_file(self) -> str | None:
+        """The adapter to load; None: none."""
+        return None if self.adapter in (None, "none") else str(self.adapter)
 
     def _name_a_whole_path(self, path: str) -> None:
         if not path.startswith(("/", "~")):  # a run may be resumed in another folder

@@ -186,6 +186,8 @@ class ModelSettings:
     """What builds the client of a backend that is none of ours: `module:function`."""
     max_answer_chars: int | None = None
     """Characters that are taken of one answer; None: see `answer_chars`."""
+    adapter: str = ""
+    """The file of the LoRA adapter that is loaded beside the weights; empty: none."""
 
     @property
     def answer_chars(self) -> int:

@@ -36,37 +36,11 @@ _KEYWORD_WEIGHT = 4
 """What each word of a keyword adds to a score; twice as much for those for whom nothing else can speak."""
 _ORDINARY_WEIGHT = 1
 """What a keyword adds that is often said in everyday tasks as well."""
-_ORDINARY = frozenset(
-    {
-        *(
-            "build",
-            "code",
-            "develop",
-            "program",
-            "script",
-            "function",
-            "class",
-            "module",
-            "library",
-            "test",
-            "bug",
-            "fix",
-        ),
-        *(
-            "error",
-            "database",
-            "python",
-            "rust",
-            "compare",
-            "comparison",
-            "summarize",
-            "summarise",
-            "overview",
-            "study",
-        ),
-        *("studies", "survey", "paper", "evidence", "sources", "publication"),
-    }
-)
+_ORDINARY_TEXT = """
+    bug build class code compare comparison database develop error evidence fix function library module overview
+    paper program publication python rust script sources studies study summarise summarize survey test
+"""
+_ORDINARY = frozenset(_ORDINARY_TEXT.split())
 _PROJECT_WEIGHT = 5
 """What a project folder adds to the score of the pack that works on it."""
 _NAMED_WORDS = 4

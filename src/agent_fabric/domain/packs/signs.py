@@ -22,66 +22,12 @@ class Sign(NamedTuple):
 
 Signs = Mapping[Kind, Sequence[Sign]]
 
-_FORMATS: Final = frozenset(
-    {
-        *("bak", "bib", "c", "cc", "cfg", "conf", "cpp", "css", "csv", "db", "doc", "docx", "env", "epub", "gif", "go"),
-        *(
-            "gz",
-            "h",
-            "heic",
-            "htm",
-            "html",
-            "ics",
-            "ini",
-            "ipynb",
-            "java",
-            "jpeg",
-            "jpg",
-            "js",
-            "json",
-            "jsx",
-            "key",
-            "kt",
-        ),
-        *(
-            "lock",
-            "log",
-            "lua",
-            "md",
-            "mov",
-            "mp3",
-            "mp4",
-            "odt",
-            "ods",
-            "pdf",
-            "php",
-            "pl",
-            "png",
-            "ppt",
-            "pptx",
-            "py",
-        ),
-        *(
-            "rb",
-            "rs",
-            "rst",
-            "sh",
-            "sql",
-            "svg",
-            "swift",
-            "tar",
-            "tex",
-            "tmp",
-            "toml",
-            "ts",
-            "tsv",
-            "tsx",
-            "txt",
-            "vcf",
-        ),
-        *("wav", "webp", "xls", "xlsx", "xml", "yaml", "yml", "zip"),
-    }
-)
+_FORMATS_TEXT: Final = """
+    bak bib c cc cfg conf cpp css csv db doc docx env epub gif go gz h heic htm html ics ini ipynb java jpeg jpg
+    js json jsx key kt lock log lua md mov mp3 mp4 ods odt pdf php pl png ppt pptx py rb rs rst sh sql svg swift
+    tar tex tmp toml ts tsv tsx txt vcf wav webp xls xlsx xml yaml yml zip
+"""
+_FORMATS: Final = frozenset(_FORMATS_TEXT.split())
 """Endings of the names of files."""
 _ASKS: Final = (
     "what|what's|whats|who|when|why|which|is|are|can|do|does|how (?:do|does|is|far|long|old|tall|come|many|much)"

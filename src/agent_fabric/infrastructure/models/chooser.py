@@ -163,6 +163,8 @@ class ConfiguredModels:
         settings = _settings(
             key, config, "embedded", EMBEDDED_URL, card, window=window, slots=config.slots or self.embedded_slots
         )
+        if config.adapter_file is not None:
+            settings = replace(settings, adapter=config.adapter_file)
         if "temperature" not in config.model_fields_set:
             settings = replace(settings, temperature=0.0)  # the little that chance adds makes small models stumble
         return ChosenModel(settings, why)
@@ -207,8 +209,9 @@ def backend_of(config: ModelConfig) -> str:
     if config.backend != "auto":
         return config.backend
     if config.base_url is None:
-        # A file is run by ourselves, whatever else there is.
-        return "embedded" if (config.model or "").startswith(("/", "~")) else "auto"
+        # A file is run by ourselves, and so is an adapter, whatever else there is.
+        ours = config.adapter_file is not None or (config.model or "").startswith(("/", "~"))
+        return "embedded" if ours else "auto"
     return "ollama" if urlsplit(config.base_url).port == OLLAMA_PORT else "generic"
 
 

@@ -1,7 +1,7 @@
 """The models inside agent-fabric: llama.cpp in a process of its own, which all runs of a user share."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from agent_fabric.infrastructure.models.model_http import HttpSession
 from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleBackend
 from agent_fabric.infrastructure.models.prompt_cache import PromptCache, prompt_cache_folder
 from agent_fabric.infrastructure.models.servers.llama_servers import DEFAULT_CONTEXT_WINDOW, LlamaServers, ServerSpec
+from agent_fabric.infrastructure.models.weights.adapter import check_adapter
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, find
 from agent_fabric.infrastructure.models.weights.download import Weights
 from agent_fabric.infrastructure.models.weights.folder import ModelFolder, models_folder
@@ -69,6 +70,8 @@ class EmbeddedBackend:
     threads: int | None
     caches_prompts: bool = True
     """Whether what a model has read of its instructions may be kept on disk."""
+    _checked: set[str] = field(default_factory=set)
+    """Servers whose adapter belongs to their weights."""
 
     @cached_property
     def _clients(self) -> OpenAICompatibleBackend:
@@ -108,15 +111,24 @@ class EmbeddedBackend:
             )
         spec = ServerSpec(
             model=await self._file(settings.model, notice),
+            adapter=Path(settings.adapter) if settings.adapter else None,
             label=Path(settings.model).stem if is_path(settings.model) else settings.model,
             context_window=settings.context_window or DEFAULT_CONTEXT_WINDOW,
             slots=settings.slots or 1,
             threads=self.threads,
             idle_s=self.idle_s,
         )
+        await self._check_adapter(spec, settings.model)
         server = await self.servers.ensure(spec, notice)
         client = self._clients.client_at(server, settings)
         return EmbeddedClient(client, server, spec, self._prompt_cache, notice)
+
+    async def _check_adapter(self, spec: ServerSpec, name: str) -> None:
+        adapter = spec.adapter
+        if adapter is not None and (key := spec.key()) not in self._checked:
+            base_sha256 = None if is_path(name) else find(name).sha256
+            await on_own_thread(lambda: check_adapter(adapter, spec.model, base_sha256))
+            self._checked.add(key)
 
     async def _file(self, name: str, notice: Notice) -> Path:
         if is_path(name):

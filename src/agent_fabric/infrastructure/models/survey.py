@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from pathlib import Path
+from threading import Event
 from typing import Any, Final
 
 import orjson
@@ -19,16 +21,19 @@ from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.found_models import ModelCard, find_model
 from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.infrastructure.models.cards import CardFile
-from agent_fabric.infrastructure.models.embedded import embedded_card
+from agent_fabric.infrastructure.models.embedded import embedded_card, is_path
 from agent_fabric.infrastructure.models.model_http import HttpSession, ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer, native_root
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel
+from agent_fabric.infrastructure.models.weights.adapter import check_adapter
+from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel, find
 from agent_fabric.infrastructure.models.weights.folder import InstalledModel, ModelFolder
+from agent_fabric.infrastructure.models.weights.mirrors import sha256_of
 from agent_fabric.infrastructure.models.weights.runtime import runtime_version
 from agent_fabric.infrastructure.models.wire_values import mapping_of
 from agent_fabric.infrastructure.own_path import own_path
+from agent_fabric.infrastructure.threads import on_own_thread
 
 _QUICK_S = 5.0
 _MAX_TOKENS = 2**31
@@ -162,6 +167,20 @@ class MachineSurvey:
             files=tuple(WeightsFile(each.name, str(each.path), each.size_bytes) for each in installed.values()),
         )
 
+    async def adapter_sha256(self, settings: ModelSettings) -> str:
+        if not settings.adapter:
+            return ""
+        adapter, name = Path(settings.adapter), settings.model
+        base, base_sha256 = (
+            (Path(name), None) if is_path(name) else (self.folder.file_of(find(name)), find(name).sha256)
+        )
+
+        def look() -> str:
+            check_adapter(adapter, base, base_sha256)
+            return sha256_of(adapter, Event())
+
+        return await on_own_thread(look)
+
     async def known_card(self, settings: ModelSettings) -> ModelCard:
         return self.cards.improve(await self._card(settings), settings.base_url)
 
@@ -196,6 +215,7 @@ def _entry(model: CatalogueModel, folder: ModelFolder, installed: InstalledModel
         called=model.called,
         memory_bytes=model.memory_bytes,
         measured=model.measured,
+        sha256=model.sha256,
         size_bytes=model.size_bytes,
         licence=model.licence,
         context_window=model.context_window,

@@ -8,7 +8,7 @@ from agent_fabric.infrastructure.models.weights import catalogue
 
 WEIGHTS = json.loads(os.environ["STAND_IN_WEIGHTS"])
 
-catalogue.CATALOGUE = tuple(  # the real ones take a gigabyte
+catalogue.CATALOGUE = tuple(  # type: ignore[misc]  # the real ones take a gigabyte
     replace(model, sha256=WEIGHTS["sha256"], size_bytes=WEIGHTS["size"], mirrors=model.mirrors[:1])
     for model in catalogue.CATALOGUE
 )

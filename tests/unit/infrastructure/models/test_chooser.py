@@ -284,6 +284,14 @@ async def test_a_file_is_run_by_ourselves_although_ollama_is_there() -> None:
     assert machine.asked == []
 
 
+@pytest.mark.proves("SM-1")
+async def test_an_adapter_means_the_embedded_model_although_ollama_is_there() -> None:
+    chosen = await Machine(ollama=[BIG]).choose(quality={"adapter": "/models/ours.gguf"})
+    assert (chosen.settings.backend, chosen.settings.adapter) == ("embedded", "/models/ours.gguf")
+    bare = await Machine().choose(quality={"adapter": "none"})
+    assert (bare.settings.backend, bare.settings.adapter) == ("embedded", "")
+
+
 async def test_ollama_serves_one_at_a_time_unless_it_is_told_otherwise() -> None:
     assert (await Machine([BIG]).choose()).settings.slots == 1
     assert (await Machine([BIG]).choose(quality={**SEEDS, "slots": 4})).settings.slots == 4

@@ -48,6 +48,8 @@ def _params(xllamacpp: Any, settings: dict[str, Any]) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
     params.model_alias = {settings["name"]}
+    if settings.get("adapter"):
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(settings["adapter"], 1.0)]
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [settings["api_key"]]

@@ -32,6 +32,8 @@ class ServerSpec:
 
     model: Path
     """The GGUF file."""
+    adapter: Path | None = None
+    """The GGUF file of a LoRA adapter that is loaded beside it."""
     label: str = ""
     """What people call the model; by default its file's name."""
     context_window: int = DEFAULT_CONTEXT_WINDOW
@@ -54,16 +56,22 @@ class ServerSpec:
         Raises:
             ModelRefused: there is no such file.
         """
-        try:
-            path = self.model.resolve(strict=True)
-            about = path.stat()
-        except OSError as problem:
-            raise ModelRefused(
-                f"The model file {self.model} cannot be read: {problem.strerror or problem}",
-                hint="Check the path, or download the model: fabric models pull",
-            ) from None
-        identity = f"{path}|{about.st_size}|{about.st_mtime_ns}|{self.context_window}|{self.slots}"
+        identity = f"{_state_of(self.model)}|{self.context_window}|{self.slots}"
+        if self.adapter is not None:
+            identity += f"|{_state_of(self.adapter)}"
         return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _state_of(file: Path) -> str:
+    try:
+        path = file.resolve(strict=True)
+        about = path.stat()
+    except OSError as problem:
+        raise ModelRefused(
+            f"The model file {file} cannot be read: {problem.strerror or problem}",
+            hint="Check the path, or download the model: fabric models pull",
+        ) from None
+    return f"{path}|{about.st_size}|{about.st_mtime_ns}"
 
 
 class LlamaServers:
@@ -169,6 +177,7 @@ class LlamaServers:
             model=spec.model,
             command=self._command,
             settings={
+                "adapter": None if spec.adapter is None else str(spec.adapter),
                 "context_window": spec.context_window,
                 "slots": spec.slots,
                 "threads": spec.threads,

@@ -37,6 +37,10 @@ class GgufInfo:
     """Without one it is a base model: it goes on with a text, but cannot hold a conversation."""
     parameters: int
     """Counted from its tensors."""
+    is_lora: bool = False
+    """It is no model, but a LoRA adapter for one."""
+    base_sha256: str = ""
+    """The file that an adapter of ours was trained on."""
 
 
 class _Malformed(Exception):
@@ -185,6 +189,8 @@ def _read(cursor: _Cursor, size: int) -> GgufInfo:
         context_length=window if isinstance(window, int) and window > 0 else None,
         has_chat_template=bool(_text(said, "tokenizer.chat_template")),
         parameters=parameters,
+        is_lora=_text(said, "general.type") == "adapter" and _text(said, "adapter.type") == "lora",
+        base_sha256=_text(said, "agent_fabric.base_sha256").lower(),
     )
 
 

@@ -43,7 +43,7 @@ def model_list(found: Json, stream: TextIO) -> str:
 def catalogue_text(found: Json) -> str:
     """Return what `fabric models list --catalogue` prints about what the wire shape `MODELS` holds."""
     models = found["embedded"]["catalogue"]
-    rows = [("name", "download", "memory", "window", "licence", "measured", "")]
+    rows = [("name", "download", "memory", "window", "licence", "SHA-256", "measured", "")]
     rows += [
         (
             plain(each["called"]),
@@ -51,6 +51,7 @@ def catalogue_text(found: Json) -> str:
             f"{each['memory_bytes'] / 1e9:.1f} GB",
             f"{each['context_window']:,}",
             plain(each["licence"]),
+            f"{each['sha256'][:12]}…",
             plain(each["measured"]) or "not measured",
             _stored_text(each),
         )
@@ -131,6 +132,8 @@ def _key_lines(meant: Json, found: Json, width: int, stream: TextIO) -> Iterator
         facts += ["short prompts"] if meant["compact"] else []
         facts.append(_speed(meant) or f"speed not measured (fabric models probe {key})")
         yield pad + " · ".join(facts)
+        if meant["adapter"]:
+            yield f"{pad}adapter {plain(meant['adapter'])} · SHA-256 {meant['adapter_sha256'] or 'not read'}"
     if meant["note"]:
         yield f"{pad}{plain(meant['note'])}"
     if meant["fix"]:
