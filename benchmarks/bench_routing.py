@@ -3,9 +3,9 @@
     python benchmarks/bench_routing.py
     python benchmarks/bench_routing.py --wrong
 
-The one-liners of `benchmarks/routing/` were written before the router, each with the pack that a person would expect.
-Half of them, by a hash of the line, are held out: the weights of `domain/packs/signs.py` are not tuned on these, and
-`--wrong` does not show them.
+The one-liners of `benchmarks/routing/` say for each the pack that a person would expect; its README says in which
+rounds they were written, and what that means. Half of them, by a hash of the line, are held out: the weights of
+`domain/packs/signs.py` are not tuned on these, and `--wrong` does not show them.
 """
 
 import argparse
