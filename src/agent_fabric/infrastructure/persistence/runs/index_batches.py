@@ -80,9 +80,14 @@ class EventIndex:
             batch = await database.read(next_batch)
 
     def count_unindexed(self, connection: SqlConnection) -> int:
-        """Return how many events have not been looked at."""
-        query = f"SELECT (SELECT coalesce(max(position), 0) FROM events) - position FROM {self.progress}"  # noqa: S608 - ours
+        """Return how many events have not been looked at. They are counted: positions in PostgreSQL have gaps."""
+        query = f"SELECT count(*) FROM events WHERE position > (SELECT position FROM {self.progress})"  # noqa: S608 - ours
         return int(connection.execute(query).fetchone()[0])
+
+    def lacks_many(self, connection: SqlConnection, few: int) -> bool:
+        """Return whether more events than `few` have not been looked at, without counting them all."""
+        query = f"SELECT 1 FROM events WHERE position > (SELECT position FROM {self.progress}) LIMIT 1 OFFSET ?"  # noqa: S608 - ours
+        return bool(connection.execute(query, (few,)).fetchall())
 
     def _next_batch(self, connection: SqlConnection, dialect: Dialect) -> _Batch:
         before = int(connection.execute(f"SELECT position FROM {self.progress}").fetchone()[0])  # noqa: S608 - ours
@@ -125,6 +130,10 @@ class KeptIndex:
     async def count_unindexed(self) -> int:
         """Return how many events have not been looked at."""
         return await self._database.read(self._index.count_unindexed)
+
+    async def lacks_many(self, few: int) -> bool:
+        """Return whether more events than `few` have not been looked at."""
+        return await self._database.read(partial(self._index.lacks_many, few=few))
 
     async def catch_up(self, *, patience_s: float | None = None) -> None:
         """Index what was appended since the last time; after `patience_s`, the rest is indexed in the background.

@@ -128,8 +128,7 @@ class SqlRunCatalogue:
     async def _catch_up(self, *indexes: KeptIndex) -> None:
         """Bring indexes up to date; what they lack is indexed in the background when it would take long."""
         for index in indexes:
-            few = await index.count_unindexed() <= FEW_EVENTS
-            await index.catch_up(patience_s=INDEX_PATIENCE_S if few else 0.0)
+            await index.catch_up(patience_s=0.0 if await index.lacks_many(FEW_EVENTS) else INDEX_PATIENCE_S)
 
     async def update_index(self) -> None:
         await self._index.catch_up()
