@@ -71,6 +71,7 @@ PARTS: dict[str, Part] = {
         "soak",
     ),
     "growth": Part(("tests/e2e/server/test_growth.py",)),
+    "training": Part(("tests/unit/training", "tests/e2e/training")),  # the steps that need torch skip without it
     "processes": Part(("tests/e2e",), "not soak", fresh=True),
     "postgres": Part(
         tuple(f"tests/integration/{each}" for each in ("http", "fleet", "channels", "page", "client")),

@@ -48,13 +48,21 @@ class Draw(random.Random):
         self._used.add(drawn)
         return drawn
 
+    def stem(self) -> str:
+        """Return the beginning of a file's name; where all of this half are used, one of them with a number."""
+        own = [each for each in pools.STEMS if half_of(each) == self.half]
+        free = [each for each in own if each not in self._used]
+        drawn = self.choice(free) if free else f"{self.choice(own)}{100 + len(self._used)}"
+        self._used.add(drawn)
+        return drawn
+
     def words(self, count: int, pool: Sequence[str] = pools.NOUNS) -> list[str]:
         """Return different words."""
         return [self.word(pool) for _ in range(count)]
 
     def file(self, ending: str = "txt") -> str:
         """Return a name for a file, such as `tulip-list.txt`."""
-        stem = self.word(pools.STEMS)
+        stem = self.stem()
         form = self.random()
         if form < 0.2:
             stem = f"{stem}_{self.word(pools.QUALIFIERS)}"
