@@ -1,4 +1,4 @@
-"""Every step of the training in miniature: a tiny random model, ten tasks, and llama.cpp with the adapter at the end."""
+"""Every step of the training in miniature: a tiny random model, ten tasks, and llama.cpp with the adapter."""
 
 import subprocess
 import sys
