@@ -27,7 +27,8 @@ from typing import NamedTuple
 
 import aiohttp
 
-from bench_http import HERE, Server, free_port
+from bench_http import Server, free_port
+from mock_model import serving
 
 SEARCH_PAUSE_S = 1.0
 ROUNDS = 3
@@ -215,11 +216,9 @@ def report(grown: Grown, tabs: int) -> None:
 def measure(*, runs: int, clients: int, every: int, tabs: int) -> Grown:
     """Start a server and a model, and measure."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    with tempfile.TemporaryDirectory() as folder:
-        model = subprocess.Popen([sys.executable, str(HERE / "mock_model.py")], stdout=subprocess.PIPE, text=True)
-        assert model.stdout is not None
+    with tempfile.TemporaryDirectory() as folder, serving() as model:
         environment = {
-            "FABRIC_MODELS__QUALITY__BASE_URL": model.stdout.readline().strip(),
+            "FABRIC_MODELS__QUALITY__BASE_URL": model,
             "FABRIC_MODELS__QUALITY__BACKEND": "generic",
             "XDG_CONFIG_HOME": folder,
             "XDG_DATA_HOME": folder,
@@ -236,8 +235,6 @@ def measure(*, runs: int, clients: int, every: int, tabs: int) -> Grown:
         finally:
             if server is not None:
                 server.stop()
-            model.terminate()
-            model.wait()
 
 
 def main() -> None:

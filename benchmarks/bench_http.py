@@ -27,6 +27,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mock_model import serving
+
 HERE = Path(__file__).parent
 FILLED_S = 2.0
 """Until nothing more fits between the server and a client that does not read."""
@@ -242,10 +244,7 @@ def main() -> None:
     parser.add_argument("--readers", type=int, default=500)
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    with tempfile.TemporaryDirectory() as folder:
-        model = subprocess.Popen([sys.executable, str(HERE / "mock_model.py")], stdout=subprocess.PIPE, text=True)
-        assert model.stdout is not None
-        base_url = model.stdout.readline().strip()
+    with tempfile.TemporaryDirectory() as folder, serving() as base_url:
         environment = {
             "FABRIC_MODELS__QUALITY__BASE_URL": base_url,
             "FABRIC_MODELS__QUALITY__BACKEND": "generic",
@@ -270,8 +269,6 @@ def main() -> None:
         finally:
             raw.stop()
             ours.stop()
-            model.terminate()
-            model.wait()
 
 
 if __name__ == "__main__":

@@ -18,9 +18,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from agent_fabric.bootstrap.local import packs_for_projects
+from agent_fabric.bootstrap.local import specialists_of
 from agent_fabric.config.defaults import default_config
-from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.packs.recruitment import Recruitment, Specialist, by_score, weigh
 from agent_fabric.domain.tools.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
 
@@ -67,18 +66,7 @@ def one_liners() -> list[OneLiner]:
 
 def built_in() -> list[Specialist]:
     """Return the specialists of a fresh installation."""
-    specialists = default_config().specialists
-    at_work = packs_for_projects(specialists)
-    return [
-        Specialist(
-            specialist_id=SpecialistId(name),
-            description=each.description,
-            keywords=each.keywords,
-            capabilities=each.capabilities,
-            works_on_projects=name in at_work,
-        )
-        for name, each in specialists.items()
-    ]
+    return specialists_of(default_config().specialists)
 
 
 def route(line: OneLiner, specialists: Sequence[Specialist]) -> Routed:

@@ -28,6 +28,7 @@ from pathlib import Path
 import aiohttp
 
 from bench_http import HERE, Server, free_port
+from mock_model import serving
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -147,11 +148,9 @@ def main() -> None:
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     fabric = str(Path(sys.executable).with_name("fabric"))
-    with tempfile.TemporaryDirectory() as folder:
-        model = subprocess.Popen([sys.executable, str(HERE / "mock_model.py")], stdout=subprocess.PIPE, text=True)
-        assert model.stdout is not None
+    with tempfile.TemporaryDirectory() as folder, serving() as model:
         environment = {
-            "FABRIC_MODELS__QUALITY__BASE_URL": model.stdout.readline().strip(),
+            "FABRIC_MODELS__QUALITY__BASE_URL": model,
             "FABRIC_MODELS__QUALITY__BACKEND": "generic",
             "FABRIC_SPECIALISTS__ADDING__BUILDER": "adding_pack:build",
             "FABRIC_SPECIALISTS__ADDING__DESCRIPTION": "Adds.",
@@ -175,8 +174,6 @@ def main() -> None:
             )
         finally:
             server.stop()
-            model.terminate()
-            model.wait()
         listed = len(json.loads(counted.stdout)["runs"])
         sys.exit(0 if report(seen, listed, options.minutes) else 1)
 

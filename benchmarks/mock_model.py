@@ -7,7 +7,10 @@ task; `[wait=MS]` delays every answer.
 
 import asyncio
 import re
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import orjson
 
@@ -71,6 +74,18 @@ def note_call(number: int, turn: int) -> dict[str, str]:
         return {"name": "write_file", "arguments": orjson.dumps(note).decode()}
     finish = {"summary": f"The note about ticket {number} is in note.txt.", "artifacts": ["note.txt"]}
     return {"name": "finish_task", "arguments": orjson.dumps(finish).decode()}
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """Serve the model in a process of its own; give its address."""
+    model = subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True)
+    assert model.stdout is not None
+    try:
+        yield model.stdout.readline().strip()
+    finally:
+        model.terminate()
+        model.wait()
 
 
 async def main() -> None:

@@ -95,7 +95,7 @@ def train(model: Qwen2, data: Data, held_out: Data | None, wanted: argparse.Name
             seen += batch.tokens.numel()
             if step % wanted.tell == 0 or step == steps:
                 speed = seen / (time.monotonic() - begun)
-                print(f"step {step} of {steps}: loss {float(loss):.4f}, {speed:.0f} tokens/s", flush=True)
+                print(f"step {step} of {steps}: loss {loss.item():.4f}, {speed:.0f} tokens/s", flush=True)
             if wanted.seconds and time.monotonic() - begun > wanted.seconds:
                 print("the time is over", flush=True)
                 return

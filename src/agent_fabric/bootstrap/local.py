@@ -451,23 +451,28 @@ def recruiting(
     config: FabricConfig, models: LazyModels, model_turn: ModelTurn, left_out: Mapping[str, str]
 ) -> RecruitSpecialists:
     """Return the use case that chooses specialists as the configuration says."""
-    at_work = packs_for_projects(config.specialists)
     return RecruitSpecialists(
-        specialists=[
-            Specialist(
-                specialist_id=SpecialistId(name),
-                description=each.description,
-                keywords=each.keywords,
-                capabilities=each.capabilities,
-                works_on_projects=name in at_work,
-            )
-            for name, each in config.specialists.items()
-        ],
+        specialists=specialists_of(config.specialists),
         capabilities=CAPABILITY_KEYWORDS,
         ambiguous=AMBIGUOUS_ON_PROJECTS,
         ask_model=AskRoutingModel(model_turn, models, config.routing_model_key),
         left_out=left_out,
     )
+
+
+def specialists_of(configured: Mapping[str, SpecialistConfig]) -> list[Specialist]:
+    """Return the specialists that can be chosen, in the order of the configuration."""
+    at_work = packs_for_projects(configured)
+    return [
+        Specialist(
+            specialist_id=SpecialistId(name),
+            description=each.description,
+            keywords=each.keywords,
+            capabilities=each.capabilities,
+            works_on_projects=name in at_work,
+        )
+        for name, each in configured.items()
+    ]
 
 
 def packs_for_projects(specialists: Mapping[str, SpecialistConfig]) -> frozenset[str]:

@@ -68,10 +68,10 @@ class ModelsHere:
         await self.stack.ollama.server(ServerAddress(base_url=target.base_url)).pull(name, notice)
         return PulledModel(name, None, None, target.base_url)
 
-    async def recommend(self) -> Recommendation:
+    def recommend(self) -> Recommendation:
         """Say which embedded model fits this machine."""
-        shelf = (await self.list_models()).shelf
-        return recommend(shelf.catalogue, ThisMachine().facts().memory_bytes, usable_cores())
+        catalogue = listing(self.config, self.stack).survey.shelf().catalogue
+        return recommend(catalogue, ThisMachine().facts().memory_bytes, usable_cores())
 
     async def list_models(self) -> ModelList:
         return await listing(self.config, self.stack)()

@@ -8,7 +8,7 @@ import pytest
 
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers, ServerSpec
-from agent_fabric.infrastructure.models.weights.adapter import check_adapter
+from agent_fabric.infrastructure.models.weights.adapter import Base, check_adapter
 from integration.llm.processes import said
 
 ROOT = Path(__file__).parents[3]
@@ -44,10 +44,10 @@ async def test_ten_tasks_become_an_adapter_that_llama_cpp_loads(tmp_path: Path) 
     ]
     assert sum(losses[-3:]) < sum(losses[:3]), losses
     step("to_gguf", base, learned, adapter)
-    check_adapter(adapter, base, None)
+    check_adapter(adapter, Base(base, None))
     other.write_bytes(base.read_bytes() + b"\0")
     with pytest.raises(ConfigError, match="trained on another file"):
-        check_adapter(adapter, other, None)
+        check_adapter(adapter, Base(other, None))
     servers = LlamaServers(tmp_path / "servers")
     try:
         endpoint = await servers.ensure(ServerSpec(model=base, adapter=adapter, context_window=512, idle_s=1.0))

@@ -12,7 +12,7 @@ import pytest
 from agent_fabric.domain.errors import MissingExtra, ModelError
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers, ServerSpec
 from agent_fabric.infrastructure.models.servers.processes import EMBEDDED
-from agent_fabric.infrastructure.models.weights.adapter import check_adapter
+from agent_fabric.infrastructure.models.weights.adapter import Base, check_adapter
 from agent_fabric.infrastructure.models.weights.catalogue import find
 from integration.llm.processes import PATIENCE_S, gone, said
 from integration.llm.weights_mirrors import Fetched
@@ -87,7 +87,7 @@ async def test_an_adapter_changes_what_the_real_model_says(tmp_path: Path, fast_
         for amount in (None, 0.0, 5.0):
             if amount is not None:
                 adapter.write_bytes(adapter_of(fast_weights, amount))
-                check_adapter(adapter, fast_weights, find("fast").sha256)
+                check_adapter(adapter, Base(fast_weights, find("fast").sha256))
             spec = ServerSpec(
                 model=fast_weights, adapter=None if amount is None else adapter, context_window=1024, idle_s=1.0
             )

@@ -7,7 +7,7 @@ import pytest
 from agent_fabric.application.models.model_turn import ModelTurn
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
-from agent_fabric.bootstrap.local import packs_for_projects
+from agent_fabric.bootstrap.local import packs_for_projects, specialists_of
 from agent_fabric.config.defaults import default_config
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.events import SpecialistsRecruited
@@ -83,17 +83,7 @@ EVERYDAY = [
 
 
 def built_in() -> list[Specialist]:
-    specialists = default_config().specialists
-    return [
-        Specialist(
-            specialist_id=SpecialistId(name),
-            description=each.description,
-            keywords=each.keywords,
-            capabilities=each.capabilities,
-            works_on_projects=name in packs_for_projects(specialists),
-        )
-        for name, each in specialists.items()
-    ]
+    return specialists_of(default_config().specialists)
 
 
 @pytest.mark.proves("DU-2")

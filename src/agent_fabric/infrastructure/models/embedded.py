@@ -14,8 +14,13 @@ from agent_fabric.infrastructure.models.embedded_client import EmbeddedClient
 from agent_fabric.infrastructure.models.model_http import HttpSession
 from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleBackend
 from agent_fabric.infrastructure.models.prompt_cache import PromptCache, prompt_cache_folder
-from agent_fabric.infrastructure.models.servers.llama_servers import DEFAULT_CONTEXT_WINDOW, LlamaServers, ServerSpec
-from agent_fabric.infrastructure.models.weights.adapter import check_adapter
+from agent_fabric.infrastructure.models.servers.llama_servers import (
+    DEFAULT_CONTEXT_WINDOW,
+    LlamaServers,
+    ServerSpec,
+    state_of,
+)
+from agent_fabric.infrastructure.models.weights.adapter import Base, check_adapter
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, find
 from agent_fabric.infrastructure.models.weights.download import Weights
 from agent_fabric.infrastructure.models.weights.folder import ModelFolder, models_folder
@@ -26,6 +31,14 @@ from agent_fabric.infrastructure.threads import on_own_thread
 def is_path(name: str) -> bool:
     """Tell whether a model is named by the path of its file, not by its name in the catalogue."""
     return "/" in name or "\\" in name
+
+
+def base_of(name: str, folder: ModelFolder) -> Base:
+    """Return the weights of a model by its name in the catalogue or the path of its file."""
+    if is_path(name):
+        return Base(Path(name), None)
+    model = find(name)
+    return Base(folder.file_of(model), model.sha256)
 
 
 async def embedded_card(name: str | None, key: str) -> ModelCard:
@@ -71,7 +84,7 @@ class EmbeddedBackend:
     caches_prompts: bool = True
     """Whether what a model has read of its instructions may be kept on disk."""
     _checked: set[str] = field(default_factory=set)
-    """Servers whose adapter belongs to their weights."""
+    """Adapters, with what they were found to belong to."""
 
     @cached_property
     def _clients(self) -> OpenAICompatibleBackend:
@@ -109,6 +122,7 @@ class EmbeddedBackend:
                 "The embedded model is not running, and nothing is to be started",
                 hint="Leave out --no-ensure, or set `local_llm_ensure_available: true`.",
             )
+        await self._check_adapter(settings)
         spec = ServerSpec(
             model=await self._file(settings.model, notice),
             adapter=Path(settings.adapter) if settings.adapter else None,
@@ -118,16 +132,19 @@ class EmbeddedBackend:
             threads=self.threads,
             idle_s=self.idle_s,
         )
-        await self._check_adapter(spec, settings.model)
         server = await self.servers.ensure(spec, notice)
         client = self._clients.client_at(server, settings)
         return EmbeddedClient(client, server, spec, self._prompt_cache, notice)
 
-    async def _check_adapter(self, spec: ServerSpec, name: str) -> None:
-        adapter = spec.adapter
-        if adapter is not None and (key := spec.key()) not in self._checked:
-            base_sha256 = None if is_path(name) else find(name).sha256
-            await on_own_thread(lambda: check_adapter(adapter, spec.model, base_sha256))
+    async def _check_adapter(self, settings: ModelSettings) -> None:
+        """Look, before anything is downloaded, whether an adapter belongs to the weights."""
+        if not settings.adapter:
+            return
+        adapter, base = Path(settings.adapter), base_of(settings.model, self.weights.folder)
+        # Either file may be replaced while this process lives; weights of the catalogue are bound by their hash.
+        key = f"{state_of(adapter)}|{base.sha256 or state_of(base.file)}"
+        if key not in self._checked:
+            await on_own_thread(lambda: check_adapter(adapter, base))
             self._checked.add(key)
 
     async def _file(self, name: str, notice: Notice) -> Path:

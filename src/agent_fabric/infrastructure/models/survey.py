@@ -21,13 +21,13 @@ from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.found_models import ModelCard, find_model
 from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.infrastructure.models.cards import CardFile
-from agent_fabric.infrastructure.models.embedded import embedded_card, is_path
+from agent_fabric.infrastructure.models.embedded import base_of, embedded_card
 from agent_fabric.infrastructure.models.model_http import HttpSession, ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer, native_root
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.models.weights.adapter import check_adapter
-from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel, find
+from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel
 from agent_fabric.infrastructure.models.weights.folder import InstalledModel, ModelFolder
 from agent_fabric.infrastructure.models.weights.mirrors import sha256_of
 from agent_fabric.infrastructure.models.weights.runtime import runtime_version
@@ -170,13 +170,10 @@ class MachineSurvey:
     async def adapter_sha256(self, settings: ModelSettings) -> str:
         if not settings.adapter:
             return ""
-        adapter, name = Path(settings.adapter), settings.model
-        base, base_sha256 = (
-            (Path(name), None) if is_path(name) else (self.folder.file_of(find(name)), find(name).sha256)
-        )
+        adapter, base = Path(settings.adapter), base_of(settings.model, self.folder)
 
         def look() -> str:
-            check_adapter(adapter, base, base_sha256)
+            check_adapter(adapter, base)
             return sha256_of(adapter, Event())
 
         return await on_own_thread(look)

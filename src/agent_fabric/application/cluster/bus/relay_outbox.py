@@ -42,11 +42,6 @@ class RelayOutbox:
         """Learn that this process has noted events of a run: no one else will relay them any sooner."""
         self._own.add(run_id)
 
-    @property
-    def own_runs(self) -> frozenset[RunId]:
-        """The runs of which this process has noted events that are not relayed yet."""
-        return frozenset(self._own)
-
     async def __call__(self) -> None:
         while True:
             try:

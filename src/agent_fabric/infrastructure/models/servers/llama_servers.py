@@ -56,20 +56,25 @@ class ServerSpec:
         Raises:
             ModelRefused: there is no such file.
         """
-        identity = f"{_state_of(self.model)}|{self.context_window}|{self.slots}"
+        identity = f"{state_of(self.model)}|{self.context_window}|{self.slots}"
         if self.adapter is not None:
-            identity += f"|{_state_of(self.adapter)}"
+            identity += f"|{state_of(self.adapter)}"
         return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _state_of(file: Path) -> str:
+def state_of(file: Path) -> str:
+    """Return what tells a file from any other, and from what is written in its place later.
+
+    Raises:
+        ModelRefused: there is no such file.
+    """
     try:
         path = file.resolve(strict=True)
         about = path.stat()
     except OSError as problem:
         raise ModelRefused(
             f"The model file {file} cannot be read: {problem.strerror or problem}",
-            hint="Check the path, or download the model: fabric models pull",
+            hint="Check `model` and `adapter`, or download the model: fabric models pull",
         ) from None
     return f"{path}|{about.st_size}|{about.st_mtime_ns}"
 

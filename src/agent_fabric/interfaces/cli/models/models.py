@@ -103,7 +103,7 @@ def recommend(*, at: Folder) -> int:
     """
 
     async def go(here: ModelsHere) -> Json:
-        return RECOMMENDED.dump(await here.recommend())
+        return RECOMMENDED.dump(here.recommend())
 
     found = _with_models(at, go)
     return at.print(found, recommended_text(found))

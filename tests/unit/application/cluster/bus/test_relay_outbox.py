@@ -84,7 +84,7 @@ async def test_a_run_that_has_noted_nothing_is_not_kept_in_mind(relay: RelayOutb
     await storage.runs.create(OTHER, log(run_created()))
     relay.own(OTHER)
     await relay.relay()
-    assert relay.own_runs == frozenset()
+    assert relay._own == set()
 
 
 async def test_what_others_have_noted_is_left_to_them_for_a_while(
