@@ -19,6 +19,7 @@ SHAPES = {
     "automation": r"AU-\d{1,2}",
     "memory": r"ME-\d{1,2}",
     "walls-2": r"WB-\d{1,2}",
+    "companion": r"CP-\d{1,2}",
     "daily-use-2": r"DB-\d{1,2}",
     "page": r"PG-\d{1,2}",
     "rooms": r"RM-\d{1,2}",

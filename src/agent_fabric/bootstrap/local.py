@@ -46,13 +46,13 @@ from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.labels import WORKSPACE_FILES
 from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.domain.tools.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
+from agent_fabric.domain.tools.project_notes import NOTES_AT_TOP
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import RandomIds
 from agent_fabric.infrastructure.models.lazy_models import LazyModels
 from agent_fabric.infrastructure.observability.observers import build_observers
 from agent_fabric.infrastructure.packs.lazy_steps import LazySteps
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
-from agent_fabric.infrastructure.packs.wrapped_pack import PROJECT_CONTEXT
 from agent_fabric.infrastructure.policy.outside.lazy_commands import LazyOutside
 from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.runs.changes.watched_runs import WatchedRuns
@@ -437,7 +437,7 @@ def _untrusted_files(config: FabricConfig, files: ExposedFiles, run_id: RunId, w
     """Say why a run in a project folder begins with untrusted text: all its files, or what it tells all agents."""
     if config.policy.workspace_text == "exposed":
         return WORKSPACE_FILES
-    return files.exposing(workspace, (PROJECT_CONTEXT,), reader=run_id)
+    return files.exposing(workspace, NOTES_AT_TOP, reader=run_id)
 
 
 async def _compare_workspace(layout: Layout, run_id: RunId, workspace: str, task: str) -> WorkspaceCompared:

@@ -23,6 +23,7 @@ from agent_fabric.domain.policy.outside_plan import CannotRunOutside, Outside
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling
 from agent_fabric.domain.secrets.references import secrets_in
+from agent_fabric.domain.tools.project_notes import notes_about
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust
 
 if TYPE_CHECKING:  # what reads command lines takes its time
@@ -104,7 +105,7 @@ def _look_at_files(files: FileOrigins, spec: ToolSpec, call: ProposedCall, site:
     exposes = ""
     if spec.trust.vouched_for and not site.flow.results:
         paths = [call.from_workspace(path) for path in call.paths] or ["."]
-        exposes = files.exposing(site.target, paths, reader=site.run_id)
+        exposes = files.exposing(site.target, [*paths, *notes_about(paths)], reader=site.run_id)
     if may_bring_text(spec, call, site):
         files.may_write(site.target, site.run_id, site.root or site.run_id)
     return exposes

@@ -23,7 +23,8 @@ from agent_fabric.domain.packs.contents import STEPS
 from agent_fabric.domain.packs.recruitment import ASSISTANT
 from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
-from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack, OneAtATime, with_project_context
+from agent_fabric.infrastructure.packs.project_notes import with_project_notes
+from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack, OneAtATime
 
 if TYPE_CHECKING:
     from agent_fabric.application.fleet.fleet_policy import FleetDoor
@@ -110,9 +111,9 @@ class PackRegistry:
     ) -> SpecialistPack:
         build = _PackBuild(self.parts, run_id, workspace, network_allowed)
         pack = build.pack(specialist_id) if agent is None else build.agent(agent)
-        if specialist_id != STEPS:  # no model sees what their tools give
-            pack = AdvisedPack(pack, build.sandbox)
-        return with_project_context(pack, workspace, build.sandbox)
+        if specialist_id == STEPS:  # no model sees what their tools give
+            return pack
+        return with_project_notes(AdvisedPack(pack, build.sandbox), workspace, build.sandbox)
 
 
 @dataclass(frozen=True)

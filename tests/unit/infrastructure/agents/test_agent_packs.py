@@ -15,7 +15,7 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import PackBroken
-from agent_fabric.domain.ids import RunId, SpecialistId
+from agent_fabric.domain.ids import CallId, RunId, SpecialistId
 from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.domain.tools.capabilities import CAPABILITIES, tools_of
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
@@ -225,3 +225,54 @@ class TestProjectContext:
     async def test_a_folder_of_that_name_is_no_context(self, tmp_path: Path) -> None:
         (tmp_path / "AGENTS.md").mkdir()
         assert "project-context" not in (await self.opened(tmp_path)).system_prompt
+
+    @pytest.mark.proves("CP-6")
+    @pytest.mark.parametrize("name", ["CLAUDE.md", ".github/copilot-instructions.md"])
+    async def test_files_of_other_agents_count_where_there_is_none(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("Use spaces.")
+        prompt = (await self.opened(tmp_path)).system_prompt
+        assert f"has a file {name} with notes" in prompt
+        assert "Use spaces." in prompt
+        (tmp_path / "AGENTS.md").write_text("Use tabs.")
+        assert "Use spaces." not in (await self.opened(tmp_path)).system_prompt
+
+    async def told(self, pack: SpecialistPack, tool: str, **args: Any) -> Mapping[str, Any]:
+        context = ToolContext(
+            run_id=RUN, call_id=CallId("c"), timeout_s=5, network_allowed=False, agent="x", working_dir=""
+        )
+        result = await pack.execute_tool(tool, args, context)  # type: ignore[attr-defined]  # its packs can
+        notes: Mapping[str, Any] = result.output.get("project_notes", {})
+        return notes
+
+    @pytest.mark.proves("CP-6")
+    async def test_the_notes_of_a_folder_stand_beside_the_first_result_about_it(self, tmp_path: Path) -> None:
+        for folder, text in (("src", "Outer."), ("src/net", "Inner.")):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "AGENTS.md").write_text(text)
+        (tmp_path / "src/net/a.py").write_text("a = 1\n")
+        pack = await self.opened(tmp_path)
+        told = await self.told(pack, "read_file", path="src/net/a.py")
+        assert list(told) == ["src/AGENTS.md", "about", "src/net/AGENTS.md"]
+        assert (told["src/AGENTS.md"], told["src/net/AGENTS.md"]) == ("Outer.", "Inner.")
+        assert await self.told(pack, "read_file", path=f"{tmp_path}/src/net/a.py") == {}
+
+    @pytest.mark.proves("CP-6")
+    @pytest.mark.parametrize("command", ["cd src && ls", "cat src/a.py", "ls src/"])
+    async def test_a_command_that_names_a_folder_is_told_its_notes(self, tmp_path: Path, command: str) -> None:
+        (tmp_path / "src").mkdir()
+        (tmp_path / "src/CLAUDE.md").write_text("Mind the gap.")
+        (tmp_path / "src/a.py").write_text("a = 1\n")
+        told = await self.told(await self.opened(tmp_path), "shell", command=command)
+        assert told["src/CLAUDE.md"] == "Mind the gap."
+
+    async def test_links_and_long_files_below_do_no_harm(self, tmp_path: Path) -> None:
+        project = tmp_path / "project"
+        (project / "a").mkdir(parents=True)
+        (tmp_path / "secret").write_text("the secret")
+        (project / "a/AGENTS.md").symlink_to(tmp_path / "secret")
+        (project / "b").mkdir()
+        (project / "b/AGENTS.md").write_text("é" * 20_000)
+        pack = await self.opened(project)
+        assert await self.told(pack, "list_files", path="a") == {}
+        assert len((await self.told(pack, "list_files", path="b"))["b/AGENTS.md"]) < 4_300
