@@ -153,6 +153,41 @@ def test_one_extends_another(dataclass: Decorator) -> None:
         dataclass(types.new_class("Third", (First,)))
 
 
+@BOTH
+def test_a_plain_subclass_of_a_frozen_one_with_slots_is_made_as_well(dataclass: Decorator) -> None:
+    step = made_with(dataclass, frozen=True, slots=True)
+    empty: dict[str, object] = {}
+    for slots in (empty, {"__slots__": ()}, {"__slots__": ("more",)}):
+        special: Any = type("Special", (step,), slots)
+        one = special("a", tags=["t"])
+        assert type(one) is special
+        assert (one.name, one.secret, one.tags, one.size, one.notes) == ("a", "s", ["t"], 3, [])
+
+
+@BOTH
+def test_a_frozen_one_with_slots_completes_itself_and_may_refuse(dataclass: Decorator) -> None:
+    @dataclass(frozen=True, slots=True)
+    class Sum:
+        """Three numbers and what they add up to."""
+
+        one: int
+        two: int
+        three: int
+        total: int = dataclasses.field(init=False)
+
+        def __post_init__(self) -> None:
+            if self.one < 0:
+                raise ValueError(self.one)
+            object.__setattr__(self, "total", self.one + self.two + self.three)
+
+    made = Sum(1, 2, three=3)
+    assert (made.total, type(made)) == (6, Sum)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.total = 7  # type: ignore[misc]
+    with pytest.raises(ValueError, match="-1"):
+        Sum(-1, 2, 3)
+
+
 def test_the_first_instance_may_come_out_of_a_pickle() -> None:
     read = pickle.loads(pickle.dumps(Point(1)))
     assert (read, hash(Point), read.y) == (Point(1), hash(Point), [])
