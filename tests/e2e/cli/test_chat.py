@@ -182,6 +182,21 @@ async def test_a_terminal_without_a_server_asks_stops_forks_and_goes_on_after_a_
         ]
 
 
+@pytest.mark.proves("DB-4")
+async def test_first_words_are_said_at_once(tmp_path: Path) -> None:
+    async with ScriptedModel(answering) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        once = await fabric("chat", "good", "morning")  # its standard input is empty, and not read
+        assert (once.code, once.out) == (0, "1 said, the last 'good morning'\n"), once.err
+        place = ("--workspace", str(fabric.root))
+        terminal = await Terminal.start(fabric, "chat", "--last", "and a good day", *place, configured=True)
+        await terminal.until("2 said, the last 'and a good day'")
+        terminal.type("bye")
+        await terminal.until("3 said")
+        terminal.type("/quit")
+        assert await terminal.ended() == 0
+
+
 @pytest.mark.proves("CO-23", "CO-24", "CO-25")
 async def test_a_terminal_shows_what_an_answer_rests_on_and_takes_files_back(tmp_path: Path) -> None:
     async with ScriptedModel(answering) as model:

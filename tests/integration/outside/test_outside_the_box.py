@@ -290,16 +290,35 @@ async def test_an_agreement_to_run_in_the_box_does_not_reach_the_outside(project
     assert not project.pushed
 
 
+@pytest.mark.proves("DB-10")
 @pytest.mark.parametrize("forbidden", ["by the configuration", "for the run"])
 async def test_nothing_runs_outside_where_that_is_forbidden(project: Project, forbidden: str) -> None:
     if forbidden == "by the configuration":
         project.configured = {"policy": {"outside": "never"}}
     async with project.fabric("git push origin main") as runs:
         result = await runs.start(outside=forbidden == "by the configuration")
-        assert (await runs.card(result)).outside is None
-        result = await runs.answer(result)
-        assert (await runs.one(result.run_id, ToolReturned)).result["exit_code"] != 0
+        assert result.status is RunStatus.COMPLETED, "nobody is asked for what will not be done"
+        erred = await runs.one(result.run_id, ToolErred)
+        assert "may not leave its box" in erred.error_message
+        assert erred.proposal == "git push origin main"
     assert not project.pushed
+
+
+@pytest.mark.proves("DB-10")
+async def test_a_line_with_a_push_in_it_is_refused_without_a_question_as_well(project: Project) -> None:
+    async with project.fabric("git commit -qam more && git push origin main") as runs:
+        result = await runs.start(outside=False)
+        assert result.status is RunStatus.COMPLETED
+        assert "may not leave its box" in (await runs.one(result.run_id, ToolErred)).error_message
+
+
+async def test_a_push_inside_the_workspace_may_be_agreed_to_where_nothing_runs_outside(project: Project) -> None:
+    git(project.at, "init", "-q", "--bare", "inner.git")
+    git(project.at, "config", "remote.origin.url", "inner.git")
+    async with project.fabric("git push origin main") as runs:
+        result = await runs.answer(await runs.start(outside=False))
+        assert (await runs.one(result.run_id, ToolReturned)).result["exit_code"] == 0
+    assert git(project.at / "inner.git", "for-each-ref")
 
 
 async def test_what_was_agreed_to_is_not_done_once_it_is_forbidden(project: Project) -> None:
@@ -310,7 +329,8 @@ async def test_what_was_agreed_to_is_not_done_once_it_is_forbidden(project: Proj
     project.configured = {"policy": {"outside": "never"}}
     async with project.fabric() as runs:
         again = await runs.fabric.resume_run(result.run_id)
-        assert again.status is RunStatus.WAITING, "it would be another call, so it is asked about again"
+        assert again.status is not RunStatus.WAITING
+        assert "may not leave its box" in (await runs.one(result.run_id, ToolErred)).error_message
     assert not project.pushed
 
 

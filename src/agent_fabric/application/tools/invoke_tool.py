@@ -17,6 +17,7 @@ from agent_fabric.application.time_limit import TimeLimit
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.fit_output import fit, plain, words_in
 from agent_fabric.application.tools.proposed_call import (
+    STAYS_INSIDE,
     Agreement,
     acts_at,
     as_shown,
@@ -92,6 +93,8 @@ class InvokeTool:
     """Returns the programs that files of a workspace can make do something else than their name says."""
     outside: OutsideCommands | None = None
     """Runs commands outside the box that a person has agreed to; None: nothing runs there."""
+    outside_allowed: bool = True
+    """Whether any run may leave its box. If not, what would leave it is refused, and no person is asked."""
 
     def __call__(
         self,
@@ -134,11 +137,12 @@ class InvokeTool:
         if ruling.verdict is Verdict.BLOCK:
             return _block(call, args, ruling)
         try:
+            site = site if self.outside_allowed else site._replace(outside_allowed=False)
             asks = ruling.verdict is Verdict.ASK and self.outside is not None and not reach
             leaving = command_that_leaves(judged, site) if asks else None
         except CannotRunOutside as problem:
             return _refuse(call, args, "CannotRunOutside", str(problem), proposal=problem.proposal)
-        site = site if leaving is None else as_shown(site)
+        site = as_shown(site) if leaving is not None and site.outside_allowed else site
         agreement: Agreement | None = None
         if ruling.verdict is Verdict.ASK or site.decided is not None:
             sought = self._seek(call, args, site, ruling, sandbox, Question.MAY_IT_RUN, judged.destination)
@@ -189,6 +193,8 @@ class InvokeTool:
             return _refuse(call, asking.args, "CannotRunOutside", str(problem), proposal=problem.proposal).bodies
         except Exception as problem:  # noqa: BLE001 - whatever the machine does, the model is told
             return _refuse(call, asking.args, type(problem).__name__, f"it could not be prepared: {problem}").bodies
+        if planned is not None and not site.outside_allowed:
+            return _refuse(call, asking.args, "CannotRunOutside", STAYS_INSIDE, proposal=" ".join(leaving.words)).bodies
         site = site._replace(asked=None, decided=None, outside=planned)
         asked = self._seek(call, asking.args, site, ruling, asking.sandbox, Question.MAY_IT_RUN, asking.destination)
         assert isinstance(asked, ApprovalRequested)  # no one has agreed to this yet

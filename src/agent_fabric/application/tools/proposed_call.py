@@ -157,19 +157,29 @@ def private_source(spec: ToolSpec, judged: ProposedCall, *, boxed: bool) -> str:
     return NO_BOX if spec.command_argument and not boxed else ""
 
 
+STAYS_INSIDE = (
+    "It needs the network, which commands in the box do not have, and this run may not leave its box. Do not try it "
+    "again: name the command in your result, for a person to run."
+)
+
+
 def command_that_leaves(call: ProposedCall, site: CallSite) -> "OutsideCall | None":
     """Return the command that runs outside the box once a person has agreed; None: the call stays in the box.
 
     Raises:
         CannotRunOutside: it needs the outside, and cannot run there.
     """
-    if not site.outside_allowed or not call.command or call.sends_to or secrets_in(call.args):
+    if not call.command or call.sends_to or secrets_in(call.args):
         return None  # what goes to a machine of the fleet runs there
+    if not site.outside_allowed and call.sandbox not in BOXES:
+        return None  # commands have the network where there is no box
     from agent_fabric.domain.policy.outside import outside_call  # noqa: PLC0415 - see above
 
     try:
         return outside_call(call.command)
     except CannotRunOutside:
+        if not site.outside_allowed:
+            raise CannotRunOutside(STAYS_INSIDE, proposal=call.command) from None
         if call.sandbox in BOXES:  # elsewhere commands have the network
             raise
         return None

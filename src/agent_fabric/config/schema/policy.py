@@ -108,7 +108,7 @@ class PolicyConfig(Settings):
     wants to send out asks, as after reading a web page; the same as `--untrusted` for one run."""
     outside: Literal["ask", "never"] = "ask"
     """Whether commands that need the network, such as `git push`, run outside the box once a person has agreed to
-    exactly that call. `never`: they run in the box like any other, where they mostly fail. `--no-outside` does the same
-    for one run."""
+    exactly that call. `never`: where there is a box they are refused, and no question is asked. `--no-outside` does the
+    same for one run."""
     approval_timeout_s: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
     """How long a question to a person stays open; then the answer is no."""

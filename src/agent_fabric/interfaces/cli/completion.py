@@ -95,7 +95,8 @@ def _lines(path: str, command: Any) -> Iterator[str]:
     for each in command.get_params(command.make_context(path, [], resilient_parsing=True)):
         if each.param_type_name == "option" and not each.hidden:
             marks = ("" if each.is_flag or each.count else TAKES_VALUE) + (REPEATABLE if each.multiple else "")
-            yield f" {' '.join((*each.opts, *each.secondary_opts))}\t{marks}\t{plain_text(each.help or '')}"
+            names = sorted(each.opts) if each.name == "help" else each.opts  # a set, in the library
+            yield f" {' '.join((*names, *each.secondary_opts))}\t{marks}\t{plain_text(each.help or '')}"
     for each in below:
         yield from _lines(f"{path} {each.name}", each)
 

@@ -39,8 +39,11 @@ USAGE_ERRORS = (
 )
 
 
-DEFAULT_SUBCOMMANDS = ("list", "show", "status")
+DEFAULT_SUBCOMMANDS = ("list", "status", "show")
 """What a group does without a subcommand: the first of these that it has. All of them only read."""
+
+
+_HELP_NAMES = ["--help", "-h"]
 
 
 class App(typer.Typer):
@@ -48,7 +51,10 @@ class App(typer.Typer):
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
         """Register a function as a command."""
-        register = super().command(name, **settings)
+        context = settings.pop("context_settings", {})
+        # What a machine is told may have a `-h` of its own: `fabric nodes exec db1 df -h`.
+        helps = _HELP_NAMES[:1] if context.get("ignore_unknown_options") else _HELP_NAMES
+        register = super().command(name, context_settings={"help_option_names": helps, **context}, **settings)
 
         def add(function: F) -> F:
             register(_with_place_options(function))
@@ -86,6 +92,7 @@ def new_app(help_text: str) -> App:
         pretty_exceptions_enable=False,
         add_completion=False,
         no_args_is_help=True,
+        context_settings={"help_option_names": _HELP_NAMES},
     )
 
 
@@ -139,7 +146,8 @@ def with_subcommand(subcommands: Container[str], arguments: Sequence[str]) -> Se
     """Return the arguments of a group with its default subcommand in front if they name none."""
     names_one = bool(arguments) and not arguments[0].startswith("-")
     default = next((name for name in DEFAULT_SUBCOMMANDS if name in subcommands), None)
-    return arguments if names_one or default is None or "--help" in arguments else [default, *arguments]
+    helps = any(each in arguments for each in _HELP_NAMES)
+    return arguments if names_one or default is None or helps else [default, *arguments]
 
 
 def _with_server(command: Any, program: str, arguments: Sequence[str], server: str | None) -> dict[str, Any]:
@@ -217,7 +225,7 @@ class _Unconverted:
 
 def spare_conversions(command: Any) -> None:
     """Let a command and its subcommands convert only what needs it."""
-    for param in (*command.params, command.get_help_option(typer.Context(command))):
+    for param in (*command.params, command.get_help_option(typer.Context(command, **command.context_settings))):
         if getattr(param, "_runtime_param", param) is None:
             param._runtime_param = _Unconverted()  # noqa: SLF001 - typer has no other place for it
     for each in getattr(command, "commands", {}).values():

@@ -156,14 +156,17 @@ def _dispatch(arguments: list[str]) -> int:
         return code
     if "_FABRIC_COMPLETE" in os.environ or name in ("--install-completion", "--show-completion"):
         return _call("completion", "complete", arguments)
+    if name == "help" and len(arguments) > 1:
+        name, *arguments = [*arguments[1:], "--help"]
+        arguments = [name, *arguments]
     if name in ("--help", "-h", "help"):
         sys.stdout.write(_HELP.format(commands="\n".join(f"  {key:<10} {text}" for key, text in COMMANDS.items())))
         return COMPLETED
-    if name == "--version":
+    if name in ("--version", "version"):
         sys.stdout.write(f"agent-fabric {__version__}\n")
         return COMPLETED
     if name not in COMMANDS:
-        return _unknown(name, as_json="--json" in arguments)
+        return _unknown(arguments, as_json="--json" in arguments)
     try:
         os.getcwd()  # noqa: PTH109 - pathlib is not imported yet
     except OSError:
@@ -192,12 +195,22 @@ def _homeless(*, as_json: bool) -> int:
     return USAGE
 
 
-def _unknown(name: str, *, as_json: bool) -> int:
+def _unknown(arguments: Sequence[str], *, as_json: bool) -> int:
     from difflib import get_close_matches  # noqa: PLC0415 - only after a typing mistake
 
+    name = arguments[0]
     near = get_close_matches(name, COMMANDS, n=1)
     hint = f"Did you mean `fabric {near[0]}`?" if near else "See `fabric --help`."
+    task = " ".join(each for each in arguments if not each.startswith("-"))
+    if " " in name or (not near and " " in task):
+        name, hint = task, f"A task is run by `fabric run`: fabric run {_quote(task)}"
     return _call("invocation", "report_misuse", f"there is no command {name!r}", hint, as_json)
+
+
+def _quote(text: str) -> str:
+    from shlex import quote  # noqa: PLC0415 - only after a typing mistake
+
+    return f'"{text}"' if not set(text) & set('"$`\\!') else quote(text)
 
 
 def module_of(command: str) -> str:

@@ -28,7 +28,7 @@ Here = Annotated[bool, typer.Option("--here", help="Work on the project in this 
 NetworkAllowed = Annotated[bool, typer.Option(help="Whether tools may use the network.")]
 NoOutside = Annotated[
     bool,
-    typer.Option("--no-outside", help="Run nothing outside the box, even if a person agrees: a `git push` then fails."),
+    typer.Option("--no-outside", help="Run nothing outside the box: a `git push` is refused, and nobody is asked."),
 ]
 Untrusted = Annotated[
     bool,

@@ -12,7 +12,10 @@ app = new_app("Talk with an agent.")
 
 
 @app.command()
-def chat(
+def chat(  # noqa: PLR0913 - what a conversation begins with
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORDS]…", help="What to say first; in a script, all that is said.")
+    ] = None,
     session: Annotated[
         str | None, typer.Option("--session", metavar="ID", help="The session, or the beginning of its id.")
     ] = None,
@@ -29,7 +32,7 @@ def chat(
 ) -> int:
     """Talk with an agent. The conversation is kept: go on with it here, or in the browser at the same time.
 
-    In a pipe, what is read is one message: echo "…" | fabric chat --json
+    In a pipe, what is read is one message, unless WORDS are: echo "…" | fabric chat --json
 
     Exit codes: 0 left or answered, 1 failed or stopped, 2 wrong usage, 3 waiting for input, 4 what was asked for was
     denied or failed, 130 interrupted.
@@ -40,4 +43,4 @@ def chat(
     from agent_fabric.interfaces.cli.chat.chat_places import Start  # noqa: PLC0415 - `--help` needs no engine
     from agent_fabric.interfaces.cli.chat.talk import talk_with  # noqa: PLC0415 - as above
 
-    return talk_with(Start(session or "", last, model_key, pack, node), here, at)
+    return talk_with(Start(session or "", last, model_key, pack, node), " ".join(words or ()), here, at)

@@ -201,7 +201,7 @@ def source_lines(answer: ChatMessage) -> str:
     lines = [_source(answer.content, each) for each in sentences]
     if not lines:
         return "The last answer says nothing that could be checked against its events.\n"
-    return "\n".join([*lines, f"Show an event: fabric logs {run_id[:8]} --full"]) + "\n"
+    return "\n".join([*lines, f"Show an event: fabric logs show {run_id[:8]} --full"]) + "\n"
 
 
 def unproven_count(answer: ChatMessage) -> int:

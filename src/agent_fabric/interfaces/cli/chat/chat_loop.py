@@ -194,14 +194,16 @@ class ChatLoop:
             await self.talk.mark_seen(self.session)
         return found
 
-    async def run(self) -> int:
-        """Talk until the person leaves."""
+    async def run(self, first: str = "") -> int:
+        """Talk until the person leaves; `first` is said before anything is typed."""
         commands, typed = ChatCommands(self), TypedLines()
         self._greet()
         await self._show_new(quiet=False)
         self.shows_others = True
         if self.session.turn is not None:  # another window is in the middle of it, or a process was killed there
             await self._attempt(self._tell(self.watch(self.session.turn, asks=True)))
+        if first:
+            await self._attempt(self._tell(self.turn(first, asks=True)))
         while True:
             try:
                 line = await typed.read(PROMPT, self._look, LOOK_EVERY_S)

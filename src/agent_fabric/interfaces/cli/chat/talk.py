@@ -20,10 +20,10 @@ from agent_fabric.wire.chat import MESSAGE, SESSION
 from agent_fabric.wire.results import EFFECTS
 
 
-def talk_with(start: Start, here: bool, at: Place) -> int:
+def talk_with(start: Start, words: str, here: bool, at: Place) -> int:
     """Open the session that was chosen, talk in it, and return the exit code."""
     talks_with_person = sys.stdin is not None and sys.stdin.isatty() and not at.as_json
-    text = "" if talks_with_person else _standard_input()
+    text = words.strip() if words.strip() or talks_with_person else _standard_input()
     said = None if at.as_json else sys.stdout if talks_with_person else None
     view = ChatView(said, sys.stderr if talks_with_person else None)
     url = at.url(local_only=here)
@@ -48,9 +48,9 @@ def talk_with(start: Start, here: bool, at: Place) -> int:
     return asyncio.run(obeying(go))
 
 
-async def _converse(talk: Talk, start: Start, view: ChatView, presses: Presses, _text: str, _json: bool) -> int:
+async def _converse(talk: Talk, start: Start, view: ChatView, presses: Presses, text: str, _json: bool) -> int:
     found = await _open_session(talk, start)
-    return await ChatLoop(talk, found, view, presses).run()
+    return await ChatLoop(talk, found, view, presses).run(text)
 
 
 async def _open_session(talk: Talk, start: Start) -> Session:
