@@ -26,7 +26,7 @@ class Health(NamedTuple):
     """How strong the sandbox of tools is: C is none."""
     runs: RunCounts
     policy_profile: str = ""
-    """`open` lets everything run without a question, except catastrophes; what may be one asks."""
+    """`open` lets everything run without a question, except catastrophes; push, deploy and what may be one ask."""
 
     @property
     def running(self) -> int:

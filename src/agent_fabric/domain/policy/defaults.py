@@ -174,7 +174,8 @@ def default(profile: Profile, call: ProposedCall, part: Part, allowed_commands: 
     if part.invocation is None:
         return _call_default(profile, call, part)
     if profile is Profile.OPEN:
-        return Ruling(Verdict.ALLOW, "Nothing forbids it.", "open_profile", part.subject, part.alike)
+        nothing = Ruling(Verdict.ALLOW, "Nothing forbids it.", "open_profile", part.subject, part.alike)
+        return _outward_default(part, part.invocation) or nothing
     if profile is Profile.NODE:
         return _node_default(call, part, part.invocation)
     return _workspace_default(call, part.invocation, part, allowed_commands)
@@ -187,9 +188,8 @@ def _workspace_default(
     for removal in part.removes:
         if removal.verb in {"remove", "overwrite"} and is_obeyed_later(call.from_workspace(removal.place)):
             return _obeyed_later(part, removal.shown)
-    if effect := outward_effect(invocation):
-        reason = f"{subject!r} {effect}: {_AGREE}."
-        return Ruling(Verdict.ASK, reason, "outward_effect", subject, part.alike)
+    if asks := _outward_default(part, invocation):
+        return asks
     program = call.from_workspace(invocation.program)
     elsewhere = any(call.from_workspace(folder) == folder for folder in part.left_for)
     in_workspace = "/" in invocation.program and not program.startswith("/") and not elsewhere
@@ -197,6 +197,14 @@ def _workspace_default(
         return Ruling(Verdict.ALLOW, f"{name!r} is allowed.", "command_allowlist", subject, part.alike)
     reason = f"{name!r} is not on the list of allowed commands: {_AGREE}. Use an allowed one if there is one."
     return Ruling(Verdict.ASK, reason, "unknown_program", subject, part.alike)
+
+
+def _outward_default(part: Part, invocation: Invocation) -> Ruling | None:
+    """Return that push, deploy and their like ask; None: it is none of them."""
+    if not (effect := outward_effect(invocation)):
+        return None
+    reason = f"{part.subject!r} {effect}: {_AGREE}."
+    return Ruling(Verdict.ASK, reason, "outward_effect", part.subject, part.alike)
 
 
 def _obeyed_later(part: Part, path: str) -> Ruling:

@@ -140,12 +140,25 @@ def _by_rule(rule: Rule, profile: Profile, call: ProposedCall, part: "Part") -> 
     if rule.allows and profile is Profile.NODE and part.writes and not rule.paths:
         # A rule that lets `cat` run does not let it write into any file.
         return
+    if rule.allows and _leaves_unnamed(rule, part):
+        # Who allows `make`, or everything, did not think of `make deploy`.
+        return
     if fit is Fit.MAYBE:
         reason = f"{part.subject!r} may be what the rule {rule.id!r} is about; that is only known at run time."
         yield Ruling(Verdict.ASK, reason, rule.id, part.subject)
         return
     reason = rule.reason or f"The rule {rule.id!r} says {rule.verdict.value}."
     yield Ruling(rule.verdict, reason, rule.id, part.subject, part.alike)
+
+
+def _leaves_unnamed(rule: Rule, part: "Part") -> bool:
+    """Tell whether a command pushes or deploys, and the rule does not name the words that say so."""
+    if part.invocation is None:
+        return False
+    from agent_fabric.domain.policy.outward import find_outward_effect  # noqa: PLC0415 - see above
+
+    outward = find_outward_effect(part.invocation)
+    return outward is not None and not rule.names(part.invocation, outward.told_by)
 
 
 def _by_rule_unread(rule: Rule, call: ProposedCall, part: "Part") -> Iterator[Ruling]:

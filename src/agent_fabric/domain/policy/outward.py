@@ -1,6 +1,7 @@
 """Deploy, push, publish and their like, told by what a command means (AF-125)."""
 
 import re
+from typing import NamedTuple
 
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.policy.command_lines.invocation import Invocation
@@ -17,9 +18,10 @@ class _Outward:
     actions: str = ""
     """The subcommands that do so, with commas between; all of them if empty. May be several words."""
 
-    def matches(self, invocation: Invocation) -> bool:
+    def told_by(self, invocation: Invocation) -> tuple[str, ...]:
+        """Return the words of a command that make it one of these; none: it is not."""
         if not self.actions:
-            return True
+            return (invocation.name,)
         words, unknown = invocation.words, invocation.unknown
         places = operands(words, VALUED.get(invocation.name, frozenset()))
         # What follows a word that may be several words, or none, may be anything.
@@ -28,10 +30,10 @@ class _Outward:
         known = [words[n] for n in places if n < last]
         for parts in map(str.split, self.actions.split(",")):
             if known[: len(parts)] == parts:
-                return True
+                return tuple(parts)
             if last < len(words) and len(known) < len(parts) and known == parts[: len(known)]:
-                return True
-        return False
+                return tuple(parts)
+        return ()
 
 
 LOOKS_LIKE_DEPLOYMENT = "looks like a deployment"
@@ -124,19 +126,35 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _REMOTE = re.compile(r"[^/]*:|rsync://")
 
 
+class OutwardEffect(NamedTuple):
+    """What a command does to the world outside."""
+
+    effect: str
+    """In words."""
+    told_by: tuple[str, ...]
+    """The words of the command that say so; a rule that allows it has to name them."""
+
+
 def outward_effect(invocation: Invocation) -> str:
     """Say what a command does to the world outside, or nothing."""
-    if any(redirect.target.startswith(_SOCKETS) for redirect in invocation.redirects):
-        return "opens a connection"
+    found = find_outward_effect(invocation)
+    return found.effect if found else ""
+
+
+def find_outward_effect(invocation: Invocation) -> OutwardEffect | None:
+    """Return what a command does to the world outside, and which of its words tell; None: nothing."""
+    if sockets := tuple(each.target for each in invocation.redirects if each.target.startswith(_SOCKETS)):
+        return OutwardEffect("opens a connection", sockets)
     if not invocation.words:
-        return ""
+        return None
     inner = as_plain(invocation)
     row = _BY_PROGRAM.get(inner.name)
-    if row is not None and row.matches(inner):
-        return row.effect
-    if _is_outward_otherwise(inner):
-        return "reaches out of this machine"
-    return LOOKS_LIKE_DEPLOYMENT if _runs_outward_name(inner) else ""
+    if row is not None and (told_by := row.told_by(inner)):
+        return OutwardEffect(row.effect, told_by)
+    if told_by := _outward_words(inner):
+        return OutwardEffect("reaches out of this machine", told_by)
+    told_by = _outward_names(inner)
+    return OutwardEffect(LOOKS_LIKE_DEPLOYMENT, told_by) if told_by else None
 
 
 def sends(invocation: Invocation) -> str:
@@ -144,35 +162,36 @@ def sends(invocation: Invocation) -> str:
     return outward_effect(invocation) or ("reaches another machine" if invocation.name in _SENDERS else "")
 
 
-def _is_outward_otherwise(invocation: Invocation) -> bool:
-    """Where not the subcommand but an option or operand tells."""
+def _outward_words(invocation: Invocation) -> tuple[str, ...]:
+    """Return options or operands that tell, where the subcommand does not."""
     words = invocation.words
     match invocation.name:
         case "git":
             # Transport helpers, which `git push` starts: `git remote-https`.
-            return any(words[n].startswith("remote-") for n in operands(words, VALUED["git"])[:1])
+            first = operands(words, VALUED["git"])[:1]
+            return tuple(words[n] for n in first if words[n].startswith("remote-"))
         case "docker" | "podman":
-            return any(word.startswith("--push") for word in words)
+            return tuple(word for word in words if word.startswith("--push"))
         case "rsync":
-            return any(_REMOTE.match(word) for word in words[1:] if not word.startswith("-"))
+            return tuple(word for word in words[1:] if not word.startswith("-") and _REMOTE.match(word))
         case _:
-            return False
+            return ()
 
 
-def _runs_outward_name(invocation: Invocation) -> bool:
+def _outward_names(invocation: Invocation) -> tuple[str, ...]:
     """`make deploy`, `npm run publish`, `./release.sh`: the name of what runs is all there is to go by."""
     words, name = invocation.words, invocation.name
     if "/" in invocation.program and not invocation.program.startswith("/") and _is_outward_name(name):
-        return True
+        return (invocation.program,)
     name = "python" if PYTHON.fullmatch(name) else name
     if name not in _RUNNERS or "-c" in words:
-        return False
+        return ()
     run = [words[n] for n in operands(words, _RUNNERS[name]) if "=" not in words[n]]
     if name in {"npm", "pnpm", "bun", "yarn"}:
         run = run[1:2] if run[:1] in (["run"], ["run-script"]) else run[: name == "yarn"]
     elif name in {"bash", "sh", "python"}:
         run = run[:1]
-    return any(_is_outward_name(target.rpartition("/")[2]) for target in run)
+    return tuple(target for target in run if _is_outward_name(target.rpartition("/")[2]))
 
 
 def _is_outward_name(name: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 from agent_fabric.domain.policy.calls import ProposedCall
 
 OPEN_BANNER: Final = (
-    "Policy profile `open`: everything runs without a question, except catastrophes; what may be one asks."
+    "Policy profile `open`: everything runs without a question, except catastrophes; push, deploy and what may be a catastrophe ask."
 )
 """Shown wherever a run or a server begins with it (C07)."""
 
@@ -19,7 +19,7 @@ class Profile(StrEnum):
     NODE = "node"
     """On machines that matter: only what surely reads runs without a question."""
     OPEN = "open"
-    """Everything runs but what would be a catastrophe. To be chosen on purpose."""
+    """Everything runs but what would be a catastrophe, and push and deploy. To be chosen on purpose."""
 
     def for_call(self, call: ProposedCall) -> "Profile":
         """Return the profile that holds for a call: other machines are never treated as a workspace."""

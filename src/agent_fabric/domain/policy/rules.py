@@ -77,6 +77,19 @@ class CommandPattern:
             return _EVERYTHING.fullmatch(self.text) is not None
         return self.text.split()[:1] == ["*"]
 
+    def names(self, words: Sequence[str]) -> bool:
+        """Tell whether each of some words is written out in it; what a sign such as `*` may stand for is not.
+
+        An expression that says what must *not* be there names nothing.
+        """
+        if self.expression is None:
+            written = {name for word in _split(self.text) for name in (word, word.rpartition("/")[2])}
+            return written.issuperset(words)
+        plain = self.text.replace("\\", "")
+        return not _FORBIDS.search(plain) and all(
+            re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", plain) for word in words
+        )
+
     def named_in(self, text: str) -> bool:
         """Tell whether a text that is not understood names one of these commands."""
         if self.expression is not None:
@@ -139,6 +152,8 @@ class CommandPattern:
         return anything or not any(map(_is_option, invocation.words[1 + len(wanted) :])) or only_reads(invocation)
 
 
+_FORBIDS = re.compile(r"\(\?<?!|\[\^")
+"""What an expression says may not be there."""
 _TOKENS = re.compile(r"""[^\s'"`;&|()<>$={}]+""")
 
 
@@ -330,6 +345,12 @@ class Rule:
         if self.domains:
             fit = min(fit, self._domains_fit(call, invocation, as_tool=as_tool))
         return fit
+
+    def names(self, invocation: Invocation, words: Sequence[str]) -> bool:
+        """Tell whether one of its patterns is about a command by these very words."""
+        return any(
+            pattern.names(words) and pattern.fit(invocation, allows=self.allows) is Fit.YES for pattern in self.commands
+        )
 
     def fit_unread(self, call: ProposedCall) -> Fit:
         """Tell whether the rule is about a command line that is not understood: its text names all that the rule does.

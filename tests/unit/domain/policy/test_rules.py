@@ -1,5 +1,6 @@
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pytest
@@ -18,7 +19,7 @@ from effort import examples
 STRICTNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.BLOCK: 2}
 
 
-def rule(verdict: Verdict, *commands: str, rule_id: str = "mine", **conditions: tuple[str, ...]) -> Rule:
+def rule(verdict: Verdict, *commands: str, rule_id: str = "mine", **conditions: Collection[object]) -> Rule:
     patterns = tuple(CommandPattern(text=text) for text in commands)
     return Rule(id=rule_id, verdict=verdict, commands=patterns, **conditions)  # type: ignore[arg-type]  # by name
 
@@ -339,12 +340,95 @@ def test_an_allowed_folder_does_not_allow_every_program_to_work_in_it() -> None:
 
 @pytest.mark.proves("FC-031")
 def test_the_open_profile_runs_everything_but_catastrophes_and_what_it_cannot_read() -> None:
-    for command in ("curl x", "git push", "ssh host", "rm -rf /var/lib/thing", "sudo apt install x"):
+    for command in ("curl x", "make test", "rm -rf /var/lib/thing", "sudo apt install x"):
         assert judge(shell(command)).verdict is Verdict.ALLOW, command
     for command in ("rm -rf /", "rm -fr /*", "rm -r --no-preserve-root /", "rm -rf ~/", "sudo rm -rf /etc"):
         assert judge(shell(command)).verdict is Verdict.BLOCK, command
     for command in ("$x", "ls 'x", "hash -p /bin/rm ls"):
         assert judge(shell(command)).verdict is Verdict.ASK, command
+
+
+PUSHES = (
+    "git push",
+    "git -C x push origin main",
+    "true && git push",
+    "make deploy",
+    "make test deploy",
+    "npm run publish",
+    "npm publish",
+    "docker build --push .",
+    "./release.sh",
+    "ssh host",
+    "rsync -a dist host:/srv",
+    "aws s3 sync dist s3://x",
+    "echo x > /dev/tcp/host/80",
+)
+
+
+@pytest.mark.proves("C17", "AF-125")
+@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("command", PUSHES)
+def test_push_and_deploy_ask_in_every_profile_and_whatever_a_broad_rule_allows(profile: Profile, command: str) -> None:
+    assert judge(shell(command), profile=profile).verdict is Verdict.ASK
+    everything = CommandPattern(text=".*", expression=lambda _: True, whole=lambda _: True)
+    broad = (
+        rule(Verdict.ALLOW, "*"),
+        rule(Verdict.ALLOW, "make", "make *", "git *", "npm *", "docker *", "./*", "rsync *", "s*"),
+        rule(Verdict.ALLOW, tools=("shell",)),
+        rule(Verdict.ALLOW, effects=frozenset({Effect.CHANGES_WORKSPACE})),
+        Rule(id="mine", verdict=Verdict.ALLOW, commands=(everything,)),
+    )
+    for each in broad:
+        assert judge(shell(command), each, profile=profile).verdict is Verdict.ASK, each
+
+
+@pytest.mark.proves("C17")
+@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize(
+    ("pattern", "command", "verdict"),
+    [
+        ("git push", "git push origin main", Verdict.ALLOW),
+        ("git push *", "git push --force", Verdict.ALLOW),
+        ("git subtree push *", "git subtree push --prefix x origin y", Verdict.ALLOW),
+        ("git subtree *", "git subtree push --prefix x origin y", Verdict.ASK),
+        ("make deploy", "make deploy", Verdict.ALLOW),
+        ("make deploy", "make deploy publish", Verdict.ASK),
+        ("make deploy publish", "make deploy publish", Verdict.ALLOW),
+        ("make deploy", "make ci/deploy", Verdict.ASK),
+        ("npm run deploy", "npm run deploy", Verdict.ALLOW),
+        ("aws *", "aws s3 sync dist s3://x", Verdict.ALLOW),
+        ("aw*", "aws s3 sync dist s3://x", Verdict.ASK),
+        ("kubectl apply *", "kubectl apply -f x", Verdict.ALLOW),
+        ("kubectl apply *", "kubectl delete -f x", Verdict.ASK),
+    ],
+)
+def test_a_rule_that_names_a_push_or_a_deployment_allows_just_that(
+    profile: Profile, pattern: str, command: str, verdict: Verdict
+) -> None:
+    assert judge(shell(command), rule(Verdict.ALLOW, pattern), profile=profile).verdict is verdict
+
+
+@pytest.mark.proves("C17")
+@pytest.mark.parametrize(
+    ("expression", "verdict"),
+    [
+        ("make (test|deploy)", Verdict.ALLOW),
+        (r"make\s+deploy", Verdict.ALLOW),
+        (r"make \w+", Verdict.ASK),
+        ("make [a-z]*", Verdict.ASK),
+        ("make (redeploy|[a-z]+)", Verdict.ASK),
+        ("make (?!deploy).*|.*", Verdict.ASK),
+    ],
+)
+def test_an_expression_names_a_deployment_only_by_its_word(expression: str, verdict: Verdict) -> None:
+    compiled = re.compile(expression)
+    pattern = CommandPattern(
+        text=expression,
+        expression=lambda text: bool(compiled.search(text)),
+        whole=lambda text: bool(compiled.fullmatch(text)),
+    )
+    allowing = Rule(id="mine", verdict=Verdict.ALLOW, commands=(pattern,))
+    assert judge(shell("make deploy"), allowing).verdict is verdict
 
 
 def test_another_machine_is_never_treated_as_a_workspace() -> None:
