@@ -53,8 +53,8 @@ test("what is in force is told rule by rule, with who says so and what has no ef
   assert.equal(ruleOrigin("not_read_only", policy), "");
 });
 
-test("a policy of a form keeps what the form does not show, and refuses what is no list", () => {
-  const fields = { profile: "node", blocked: "reboot\n\n halt ", asking: "", rules: "" };
-  assert.deepEqual(policyFrom(fields, { hitl_enabled: true }), { hitl_enabled: true, profile: "node", blocked_commands: ["reboot", "halt"], requires_approval_for: [], rules: [] });
-  assert.throws(() => policyFrom({ ...fields, rules: "{}" }, {}), SyntaxError);
+test("a policy of a form says all that the form shows, and refuses what is no list", () => {
+  const fields = { profile: "node", always: true, blocked: "reboot\n\n halt ", asking: "", rules: "" };
+  assert.deepEqual(policyFrom(fields), { profile: "node", hitl_enabled: true, blocked_commands: ["reboot", "halt"], requires_approval_for: [], rules: [] });
+  assert.throws(() => policyFrom({ ...fields, rules: "{}" }), SyntaxError);
 });

@@ -109,6 +109,31 @@ async def test_the_hubs_policy_tightens_what_the_floor_allows_and_never_loosens_
     assert wrong.status_code == 422
 
 
+@pytest.mark.proves("FC-032", "FC-010", "FC-033")
+async def test_with_hitl_enabled_in_the_hubs_policy_or_on_the_machine_reading_waits_for_a_person(
+    hub: Served, machine: Machine
+) -> None:
+    asking = {"profile": "node", "hitl_enabled": True}
+    assert (await hub.client.put("/api/v1/nodes/web/policy", json=asking)).status_code == 200
+    told = await execute(hub.client, "web", "uname -s")
+    assert (told.status_code, told.json()["status"]) == (202, "waiting")
+    await hub.client.post(f"/approvals/{told.json()['approval_id']}", json={"decision": "approve"})
+    assert (await until_settled(hub.client, "web", told.json()["execution_id"]))["result"]["stdout"] == "Linux\n"
+    (rule,) = [
+        each for each in (await hub.client.get("/api/v1/nodes/web/policy")).json()["rules"] if each["source"] == "hub"
+    ]
+    assert (rule["id"], rule["verdict"], rule["about"]) == ("hitl_enabled", "ask", [])
+    assert (await hub.client.put("/api/v1/nodes/web/policy", json={"hitl_enabled": False})).status_code == 200
+    assert (await execute(hub.client, "web", "uname -s")).status_code == 200
+    before = await until_status(hub.client, "web", "online")
+    machine.kill()
+    (machine.folder / "node.toml").write_text('profile = "open"\nhitl_enabled = true\nallow_root = true\n')
+    machine.start()
+    back = await until_status(hub.client, "web", "online", after=before["generation"])
+    assert back["reported"]["floor"]["hitl_enabled"] is True
+    assert (await execute(hub.client, "web", "uname -s")).status_code == 202
+
+
 @pytest.mark.proves("FL-22", "FL-8")
 async def test_a_machine_that_is_away_refuses_at_once_or_queues(hub: Served, machine: Machine) -> None:
     machine.kill()

@@ -1,7 +1,8 @@
 """What may happen on a node: its own floor and the hub's policy for it, judged together on both ends.
 
 In force is the stricter of the two. The hub can tighten the floor and never loosen it. A document of either has the
-seed's fields (`hitl_enabled`, `blocked_commands`, `requires_approval_for`) and, beside them, a profile and rules.
+seed's fields (`hitl_enabled`, `blocked_commands`, `requires_approval_for`) and, beside them, a profile and rules. With
+`hitl_enabled` every call asks, one that only reads too; without it the profile decides.
 """
 
 import hashlib
@@ -28,6 +29,8 @@ _RULE_KEYS: Final = frozenset(
     {"id", "verdict", "reason", "tools", "commands", "commands_matching", "paths", "matches", "matches_not"}
 )
 _LISTS: Final = ("tools", "commands", "commands_matching", "paths", "matches", "matches_not")
+HITL_RULE: Final = "hitl_enabled"
+"""The rule by which every call asks."""
 NO_DOCUMENT: Final[Mapping[str, Any]] = {}
 
 
@@ -99,9 +102,11 @@ def rules_of(document: Mapping[str, Any], origin: str) -> RulePolicy:
     profile = document.get("profile", Profile.NODE.value)
     if profile not in {Profile.NODE.value, Profile.OPEN.value}:
         raise PolicyProblem(f"{origin}: profile is `node` or `open`, not {profile!r}")
-    if not isinstance(document.get("hitl_enabled", True), bool):
+    asks_always = document.get("hitl_enabled", False)
+    if not isinstance(asks_always, bool):
         raise PolicyProblem(f"{origin}: hitl_enabled is true or false")
     rules = [
+        *_every_call_asks(asks_always, origin),
         *_blocked_rules(_texts(document, "blocked_commands", origin), origin),
         *_asking(_texts(document, "requires_approval_for", origin), origin),
         *_read_rules(document.get("rules", ()), origin),
@@ -134,6 +139,11 @@ def _blocked_rules(commands: Sequence[str], origin: str) -> list[Rule]:
         )
         for number, command in enumerate(commands)
     ]
+
+
+def _every_call_asks(asks_always: bool, origin: str) -> list[Rule]:
+    reason = f"{origin[0].upper()}{origin[1:]} has hitl_enabled: every call needs an approval."
+    return [Rule(id=HITL_RULE, verdict=Verdict.ASK, reason=reason, origin=origin)] if asks_always else []
 
 
 def _asking(names: Sequence[str], origin: str) -> list[Rule]:

@@ -6,7 +6,8 @@ from typing import Final
 from agent_fabric.domain.policy.calls import ProposedCall
 
 OPEN_BANNER: Final = (
-    "Policy profile `open`: everything runs without a question, except catastrophes; push, deploy and what may be a catastrophe ask."
+    "Policy profile `open`: everything runs without a question, except catastrophes; what may be one asks, and so do "
+    "push and deploy."
 )
 """Shown wherever a run or a server begins with it (C07)."""
 

@@ -28,6 +28,7 @@ DEFAULT_TEXT: Final = """\
 
 profile = "node"        # only what surely reads runs without an approval; "open" asks for nothing
 approvals = "hub"       # whom to believe: "hub", or "signed" by the keys below
+# hitl_enabled = true   # every call needs an approval, reading too, whatever the profile
 # quorum = 1
 # allow_root = false    # as root, commands run as the user `run_as`, unless this is true
 # run_as = "nobody"

@@ -215,7 +215,7 @@ class HubSession:
             },
             "mcp_servers": self.mcp_servers,
             "security_policy": {
-                "hitl_enabled": document.get("profile", "node") != "open",
+                "hitl_enabled": document.get("hitl_enabled", False),
                 "blocked_commands": list(document.get("blocked_commands", [])),
                 "requires_approval_for": list(document.get("requires_approval_for", [])),
             },

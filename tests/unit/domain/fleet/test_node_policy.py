@@ -66,6 +66,21 @@ def test_the_stricter_of_both_decides(
     assert ruled(command, floor, hub) == verdict
 
 
+@pytest.mark.proves("FC-032")
+@pytest.mark.parametrize("profile", ["node", "open"])
+@pytest.mark.parametrize("hub_says", [True, False])
+def test_with_hitl_enabled_every_call_asks_whatever_the_profile(profile: str, hub_says: bool) -> None:
+    usual = {"profile": profile, "rules": [{"id": "all", "verdict": "allow", "tools": ["*"]}]}
+    asking = {**usual, "hitl_enabled": True}
+    floor, hub = (usual, asking) if hub_says else (asking, usual)
+    calls = [("uname -a", "run_command"), ("ls", "run_command"), ("/etc/hosts", "read_file")]
+    assert [ruled(text, floor, hub, tool) for text, tool in calls] == ["ask"] * 3
+    assert [ruled(text, usual, {**usual, "hitl_enabled": False}, tool) for text, tool in calls] == ["allow"] * 3
+    assert ruled("uname -a", {**floor, "blocked_commands": ["uname"]}, hub) == "block"
+    listing = node_policy(floor, hub).judge(proposed_proxy_call("files", {"method": "tools/list"}, "web-1"))
+    assert (listing.verdict, listing.rule) == (Verdict.ASK, "hitl_enabled")
+
+
 ROOTS = ("/srv", "/var/log")
 
 

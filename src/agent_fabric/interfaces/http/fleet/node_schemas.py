@@ -87,6 +87,7 @@ class PolicyDocument(LenientBody, example={"profile": "node", "blocked_commands"
 
     profile: Literal["node", "open"] = "node"
     hitl_enabled: bool | None = None
+    """Every call asks, one that only reads too; false or absent: the profile decides."""
     blocked_commands: list[str] | None = None
     requires_approval_for: list[str] | None = None
     rules: list[dict[str, Any]] | None = None

@@ -54,9 +54,9 @@ function Editor({ path, hub, again, actions }) {
   const save = async (event) => {
     event.preventDefault();
     const form = new FormData(/** @type {HTMLFormElement} */ (event.target));
-    const fields = { profile: String(form.get("profile")), blocked: String(form.get("blocked")), asking: String(form.get("asking")), rules: String(form.get("rules")) };
+    const fields = { profile: String(form.get("profile")), always: form.has("always"), blocked: String(form.get("blocked")), asking: String(form.get("asking")), rules: String(form.get("rules")) };
     try {
-      await request("PUT", `${path}/policy`, { body: policyFrom(fields, hub) });
+      await request("PUT", `${path}/policy`, { body: policyFrom(fields) });
       setProblem("");
       actions.say("Saved. The machine is told at once.");
       again();
@@ -67,6 +67,7 @@ function Editor({ path, hub, again, actions }) {
   return html`<h3>The hub's policy for it</h3>
     <form class="form" onSubmit=${save} data-test="policy-form">
       <label>Otherwise <select name="profile"><option value="node" selected=${hub.profile !== "open"}>reads run at once, everything else asks</option><option value="open" selected=${hub.profile === "open"}>nothing is asked about, unless its own file says so</option></select></label>
+      <label class="check"><input type="checkbox" name="always" checked=${hub.hitl_enabled === true} /> Every call asks, one that only reads too</label>
       <label>Blocked commands, one a line <textarea name="blocked" class="code-input" rows="3" spellcheck=${false} defaultValue=${(hub.blocked_commands ?? []).join("\n")} placeholder="reboot"></textarea></label>
       <label>Commands and tools that always ask, one a line <textarea name="asking" class="code-input" rows="3" spellcheck=${false} defaultValue=${(hub.requires_approval_for ?? []).join("\n")} placeholder="read_file"></textarea></label>
       <label>Rules (JSON) <textarea name="rules" class="code-input" rows="5" spellcheck=${false} defaultValue=${hub.rules?.length ? JSON.stringify(hub.rules, null, 2) : ""} placeholder='[{"id": "restart", "verdict": "allow", "commands": ["systemctl restart nginx"]}]'></textarea></label>

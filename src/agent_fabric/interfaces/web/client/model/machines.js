@@ -137,17 +137,16 @@ export function ruleOrigin(rule, policy) {
 /**
  * The hub's policy for a machine, as a form says it.
  *
- * @param {{profile: string, blocked: string, asking: string, rules: string}} fields Lists have a line for each; rules are JSON.
- * @param {Record<string, any>} before What is kept of the document that it replaces.
+ * @param {{profile: string, always: boolean, blocked: string, asking: string, rules: string}} fields Lists have a line for each; rules are JSON.
  * @returns {Record<string, any>}
  */
-export function policyFrom(fields, before) {
+export function policyFrom(fields) {
   const linesIn = (/** @type {string} */ text) => text.split("\n").map((each) => each.trim()).filter(Boolean);
   const rules = fields.rules.trim() ? JSON.parse(fields.rules) : [];
   if (!Array.isArray(rules)) throw new SyntaxError("rules is a list");
   return {
-    ...(before.hitl_enabled === undefined ? {} : { hitl_enabled: before.hitl_enabled }),
     profile: fields.profile,
+    hitl_enabled: fields.always,
     blocked_commands: linesIn(fields.blocked),
     requires_approval_for: linesIn(fields.asking),
     rules,
