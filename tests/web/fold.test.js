@@ -48,6 +48,11 @@ test("what was seen of a long answer stays when the log shows it cut", () => {
   }
 });
 
+test("what was thought stands before what was then said, and is no answer", () => {
+  const run = folded([...BEGINNING, ["llm_response", { content: "It is 4." }], ["reasoning", { text: "2 and 2." }], ["llm_response", { content: "" }], ["reasoning", { text: "Done?" }]]);
+  assert.deepEqual(run.items.map((item) => [item.kind, "text" in item && item.text]), [["thought", "2 and 2."], ["text", "It is 4."], ["thought", "Done?"]]);
+});
+
 test("another attempt begins anew", () => {
   const run = folded(BEGINNING);
   showPartial(run, { lane: "engineering", text: "I beg" });

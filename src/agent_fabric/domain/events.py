@@ -13,7 +13,7 @@ from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
+from agent_fabric.domain.models.events import CloudFallbackUsed, ModelReasoned, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.models.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.policy.outside_plan import Outside
@@ -451,6 +451,7 @@ Body = (
     | PackFailed
     | ModelCalled
     | ModelAnswered
+    | ModelReasoned
     | ModelFailed
     | ToolCallRecovered
     | CloudFallbackUsed

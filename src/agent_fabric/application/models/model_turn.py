@@ -12,7 +12,7 @@ from agent_fabric.application.time_limit import TimeLimit
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
 from agent_fabric.domain.events import Body, ContextCompacted, ContextTruncated, ModelAnswered, ModelFailed
-from agent_fabric.domain.models.events import CloudFallbackUsed, ToolCallRecovered
+from agent_fabric.domain.models.events import CloudFallbackUsed, ModelReasoned, ToolCallRecovered
 from agent_fabric.domain.models.found_models import host_elsewhere
 from agent_fabric.domain.models.messages import (
     LLMResponse,
@@ -24,6 +24,7 @@ from agent_fabric.domain.models.messages import (
     cut_answer,
     estimate_tokens,
 )
+from agent_fabric.domain.models.thoughts import MAX_KEPT_CHARS
 from agent_fabric.domain.runs.context_window import digest, instruction, summary_message, truncation_of
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.runs.task import Priority
@@ -59,7 +60,8 @@ class ModelTurn:
         answer, response = await self._attempt(asked, attempt, time_left_s, priority, notice, on_delta)
         if response is None:
             return (answer,)
-        return (answer, *_remarks(lane, response))
+        thoughts = await self._thoughts(lane.model, response)
+        return (answer, *thoughts, *_remarks(lane, response))
 
     async def attempt(
         self,
@@ -134,6 +136,13 @@ class ModelTurn:
             egress=egress,
             cut=response.cut,
         ), response
+
+    async def _thoughts(self, model: ModelSettings, response: LLMResponse) -> Sequence[Body]:
+        """Return what the model thought, if that is kept."""
+        if not response.thoughts or not model.keeps_reasoning:
+            return ()
+        text = await self._without_shapes(response.thoughts[:MAX_KEPT_CHARS])
+        return (ModelReasoned(text=text, chars=len(response.thoughts), model=response.model),)
 
     async def _without_secrets(self, call: ToolCallRequest) -> ToolCallRequest:
         arguments = await self._without_shapes(call.arguments)

@@ -159,6 +159,9 @@ class ModelConfig(Settings):
     """How many characters of one answer are taken: text, thoughts and the arguments of calls together. A longer one is
     cut there, its connection is closed, and the model is told. Not set: 128,000, or 8 for each token of `max_tokens` if
     that is more."""
+    reasoning: Literal["keep", "drop"] = "keep"
+    """What happens to what the model thinks before it answers: `keep` logs it apart from the answer, `drop` forgets
+    it."""
     timeout_s: float = Field(default=600.0, gt=0, le=86_400)
     """How long one answer may take; a local model may have to be loaded first."""
     connect_timeout_s: float = Field(default=2.5, gt=0, le=86_400)

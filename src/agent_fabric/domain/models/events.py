@@ -17,6 +17,18 @@ class ToolCallRecovered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReasoned:
+    """What a model thought before it answered. It is no part of the answer, and no model is told."""
+
+    kind: ClassVar = "reasoning"
+
+    text: str
+    chars: int
+    """Characters of the whole, of which `text` may be the beginning."""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloudFallbackUsed:
     """A second model was asked because the local one did not do well enough."""
 

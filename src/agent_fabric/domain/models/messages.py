@@ -139,6 +139,8 @@ class LLMResponse:
     """Price of the answer when its client knows it better than the model's settings do."""
     cut: int = 0
     """Characters after which it was cut, because no more are taken; 0: it is whole. See `cut_answer`."""
+    thoughts: str = ""
+    """What the model thought before it answered; no part of the answer, and never sent back."""
 
     @property
     def prompt_tokens(self) -> int:
@@ -188,6 +190,8 @@ class ModelSettings:
     """Characters that are taken of one answer; None: see `answer_chars`."""
     adapter: str = ""
     """The file of the LoRA adapter that is loaded beside the weights; empty: none."""
+    keeps_reasoning: bool = True
+    """What it thinks before it answers is logged."""
 
     @property
     def answer_chars(self) -> int:

@@ -37,7 +37,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proofs import NO_PROOF, strongest
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
+from agent_fabric.domain.models.events import CloudFallbackUsed, ModelReasoned, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.models.found_models import host_elsewhere
 from agent_fabric.domain.models.messages import Message, Role, shown_of_cut
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
@@ -141,7 +141,7 @@ def _evolve_run(state: RunState, event: Event) -> None:
             state.unknown_kind = body.kind
         case CloudFallbackUsed() | WorkspaceSaved() as body:
             _take_note(state, body)
-        case BudgetExhausted() | TaskForceStarted() | ToolCallRecovered():
+        case BudgetExhausted() | TaskForceStarted() | ToolCallRecovered() | ModelReasoned():
             pass  # the events beside them say what follows
         case ModelCalled() | ModelAnswered() | ModelFailed() if not state.specialist_ids:
             _take_routing(state, event.body)

@@ -262,6 +262,7 @@ def _settings(
         remote=card.remote,
         builder=config.builder or "",
         max_answer_chars=config.max_answer_chars,
+        keeps_reasoning=config.reasoning == "keep",
         price=None if config.price is None else ModelPrice(**config.price.model_dump()),
     )
 

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Unpack
 
 from agent_fabric.application.ports.llm import ChatClient, ChatOptions, LLMProvider, Notice
@@ -12,6 +12,7 @@ from agent_fabric.domain.errors import ConfigError, FabricError, ModelAnswerUnus
 from agent_fabric.domain.models.dialects.answer_parser import interpret_answer
 from agent_fabric.domain.models.dialects.request_shape import shape_request
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, ToolDialect, Usage
+from agent_fabric.domain.models.thoughts import join_thoughts, split_thoughts
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,15 @@ def _response(answer: Any) -> LLMResponse:
         TypeError: it has no text.
     """
     if isinstance(answer, LLMResponse):
-        return answer
+        thoughts, said = split_thoughts(answer.content)
+        return replace(answer, content=said, thoughts=join_thoughts(answer.thoughts, thoughts)) if thoughts else answer
     content = getattr(answer, "content", None)
     if not isinstance(content, str):
         raise TypeError(f"it answered with {type(answer).__name__}, not with an LLMResponse")
     read, written = getattr(answer, "prompt_tokens", None), getattr(answer, "completion_tokens", None)
     usage = Usage(read, written) if isinstance(read, int) and isinstance(written, int) else None
-    return LLMResponse(content=content, model=str(getattr(answer, "model", "") or ""), usage=usage)
+    thoughts, said = split_thoughts(content)
+    return LLMResponse(content=said, model=str(getattr(answer, "model", "") or ""), usage=usage, thoughts=thoughts)
 
 
 _EXTRAS = frozenset({"must_call", "on_delta"})

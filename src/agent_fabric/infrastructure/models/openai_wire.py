@@ -13,6 +13,7 @@ from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.models.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.models.found_models import ModelCard, is_no_chat_model, parameters_from, parameters_in_name
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, Usage
+from agent_fabric.domain.models.thoughts import ThoughtSplitter, join_thoughts, split_thoughts
 from agent_fabric.infrastructure.models.wire_values import (
     CHARS_PER_CALL,
     body_of,
@@ -111,13 +112,20 @@ def parse_response(data: bytes) -> LLMResponse:
     choice = object_of(_first(body.get("choices")), "choices[0]")
     message = object_of(choice.get("message"), "the message")
     calls = list_of(message.get("tool_calls"), "tool_calls")
+    thoughts, said = split_thoughts(text_of(message.get("content"), "content"))
     return LLMResponse(
-        content=text_of(message.get("content"), "content"),
+        content=said,
         tool_calls=with_ids([call_of(call) for call in calls]),
         usage=_usage(body.get("usage")),
         model=optional_text(body.get("model")),
         finish_reason=optional_text(choice.get("finish_reason")),
+        thoughts=join_thoughts(_thoughts_in(message), thoughts),
     )
+
+
+def _thoughts_in(message: Mapping[str, Any]) -> str:
+    """Return what a server gives apart from the text; some give the same under both names."""
+    return next((text for key in _THOUGHTS if (text := optional_text(message.get(key)))), "")
 
 
 class StreamedAnswer:
@@ -125,6 +133,8 @@ class StreamedAnswer:
 
     def __init__(self) -> None:
         self._content: list[str] = []
+        self._thoughts: list[str] = []
+        self._splitter = ThoughtSplitter()
         self._calls: dict[int, tuple[str, str, list[str]]] = {}
         self._usage: Usage | None = None
         self._model = ""
@@ -160,13 +170,19 @@ class StreamedAnswer:
         for part in list_of(delta.get("tool_calls"), "tool_calls"):
             self._add_call(object_of(part, "a tool call"))
         text = text_of(delta.get("content"), "content")
-        self._content.append(text)
-        self.size += len(text) + sum(len(optional_text(delta.get(key))) for key in _THOUGHTS)
-        return text
+        thoughts = _thoughts_in(delta)
+        self._thoughts.append(thoughts)
+        self.size += len(text) + len(thoughts)
+        said = self._splitter.feed(text)
+        self._content.append(said)
+        return said
 
     def beginning(self) -> LLMResponse:
         """Return the text that has come, of an answer whose rest is not wanted."""
-        return LLMResponse(content="".join(self._content), model=self._model)
+        return LLMResponse(content="".join(self._content), model=self._model, thoughts=self._all_thoughts(""))
+
+    def _all_thoughts(self, more: str) -> str:
+        return join_thoughts("".join(self._thoughts), self._splitter.thoughts, more)
 
     def answer(self) -> LLMResponse:
         """Return the whole.
@@ -180,12 +196,15 @@ class StreamedAnswer:
             call_of({"id": call_id, "function": {"name": name, "arguments": "".join(arguments)}})
             for _, (call_id, name, arguments) in sorted(self._calls.items())
         ]
+        self._content.append(self._splitter.end())
+        thoughts, said = split_thoughts("".join(self._content))
         return LLMResponse(
-            content="".join(self._content),
+            content=said,
             tool_calls=with_ids(calls),
             usage=self._usage,
             model=self._model,
             finish_reason=self._finish_reason,
+            thoughts=self._all_thoughts(thoughts),
         )
 
     def _add_call(self, part: Mapping[str, Any]) -> None:

@@ -170,6 +170,28 @@ def test_arguments_as_an_object_and_content_in_parts_are_understood() -> None:
     assert (answer.content, answer.tool_calls[0].arguments) == ("ab", '{"at": "x"}')
 
 
+@pytest.mark.proves("CP-13")
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "Yes.", "reasoning_content": "Hm."},
+        {"content": "Yes.", "reasoning": "Hm."},
+        {"content": "Yes.", "reasoning_content": "Hm.", "reasoning": "Hm."},
+        {"content": "<think>Hm.</think>\n\nYes."},
+    ],
+)
+def test_thoughts_are_no_part_of_the_answer_streamed_or_whole(message: dict[str, str]) -> None:
+    whole = parse_response(json.dumps({"choices": [{"message": message}]}).encode())
+    assert (whole.content, whole.thoughts) == ("Yes.", "Hm.")
+    answer, shown = StreamedAnswer(), ""
+    for key in sorted(message, reverse=True):
+        for piece in message[key]:
+            shown += answer.feed(b"data: " + json.dumps({"choices": [{"delta": {key: piece}}]}).encode())
+    answer.feed(b"data: [DONE]")
+    told = answer.answer()
+    assert (told.content, shown, len(told.thoughts)) == ("Yes.", "Yes.", 3 if len(message) < 3 else 6)
+
+
 @pytest.mark.parametrize(
     "usage",
     [None, 7, {"prompt_tokens": -1, "completion_tokens": 1}, {"prompt_tokens": 10**300}, {"prompt_tokens": "9"}],

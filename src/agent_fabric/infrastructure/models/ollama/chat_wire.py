@@ -9,6 +9,7 @@ from typing import Any
 
 from agent_fabric.domain.models.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.models.thoughts import ThoughtSplitter, join_thoughts, split_thoughts
 from agent_fabric.domain.tools.specs import BadArguments, arguments_from
 from agent_fabric.infrastructure.models.wire_values import (
     CHARS_PER_CALL,
@@ -101,6 +102,8 @@ class StreamedChat:
 
     def __init__(self) -> None:
         self._content: list[str] = []
+        self._thoughts: list[str] = []
+        self._splitter = ThoughtSplitter()
         self._calls: list[ToolCallRequest] = []
         self._usage: Usage | None = None
         self._model = ""
@@ -129,18 +132,23 @@ class StreamedChat:
             self._calls.append(call)
             self.size += len(call.arguments) + CHARS_PER_CALL
         text = text_of(message.get("content"), "content")
-        self._content.append(text)
-        self.size += len(text) + len(optional_text(message.get("thinking")))
+        self._thoughts.append(optional_text(message.get("thinking")))
+        self.size += len(text) + len(self._thoughts[-1])
+        said = self._splitter.feed(text)
+        self._content.append(said)
         self._model = optional_text(part.get("model")) or self._model
         if part.get("done") is True:
             self.done = True
             self._finish_reason = optional_text(part.get("done_reason"))
             self._usage = _usage(part)
-        return text
+        return said
 
     def beginning(self) -> LLMResponse:
         """Return the text that has come, of an answer whose rest is not wanted."""
-        return LLMResponse(content="".join(self._content), model=self._model)
+        return LLMResponse(content="".join(self._content), model=self._model, thoughts=self._all_thoughts(""))
+
+    def _all_thoughts(self, more: str) -> str:
+        return join_thoughts("".join(self._thoughts), self._splitter.thoughts, more)
 
     def answer(self) -> LLMResponse:
         """Return the whole.
@@ -151,12 +159,15 @@ class StreamedChat:
         if not self.done:
             raise unusable("the stream was cut off")
         calls = with_ids(self._calls)
+        self._content.append(self._splitter.end())
+        thoughts, said = split_thoughts("".join(self._content))
         return LLMResponse(
-            content="".join(self._content),
+            content=said,
             tool_calls=calls,
             usage=self._usage,
             model=self._model,
             finish_reason="tool_calls" if calls and self._finish_reason == "stop" else self._finish_reason,
+            thoughts=self._all_thoughts(thoughts),
         )
 
 

@@ -11,6 +11,7 @@ from agent_fabric.domain.chat.sessions import QUEUED, ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.models.events import ModelReasoned
 from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.evolve import run_as_of
 from agent_fabric.domain.runs.timeline import Span, timeline_of
@@ -33,6 +34,7 @@ HELP = """\
 /undo [N]      take back what the last N turns changed, as far as it can be
 /fork [N]      go on in a new session from here, or from before the last N turns; the old one stays
 /sources       show which events the last answer rests on, and what rests on nothing
+/thoughts      show what the model thought in the last turn
 /timeline      show when what happened in the last turn
 /context [SEQ] show what the model had been told by an event of the last turn
 /verify        recompute the hashes of the whole session
@@ -63,6 +65,7 @@ class ChatCommands:
             "undo": self._undo,
             "fork": self._fork,
             "sources": self._sources,
+            "thoughts": self._thoughts,
             "timeline": self._timeline,
             "context": self._context,
             "verify": self._verify,
@@ -176,6 +179,9 @@ class ChatCommands:
         answers = [each for each in await self._messages_so_far() if each.role == "assistant"]
         sys.stdout.write(source_lines(answers[-1]) if answers else "Nothing was said yet.\n")
 
+    async def _thoughts(self, _: str) -> None:
+        sys.stdout.write(thought_lines(await self._loop.talk.runs.events(await self._last_run())))
+
     async def _timeline(self, _: str) -> None:
         run_id = await self._last_run()
         sys.stdout.write(timeline_lines(run_id, await self._loop.talk.runs.events(run_id)))
@@ -228,6 +234,12 @@ def timeline_lines(run_id: RunId, events: Sequence[Event]) -> str:
     lines = [_span(span, found.started_at) for span in found.spans]
     total = f"{found.prompt_tokens:,} tokens in, {found.completion_tokens:,} out, {count_of(found.events, 'event')}"
     return "\n".join([*lines, total]) + "\n"
+
+
+def thought_lines(events: Iterable[Event]) -> str:
+    """Return what the models of a run thought before they answered."""
+    found = [plain_lines(each.body.text) for each in events if isinstance(each.body, ModelReasoned)]
+    return "\n---\n".join(found or ["No thoughts were recorded."]) + "\n"
 
 
 def _span(span: Span, started_at: float) -> str:

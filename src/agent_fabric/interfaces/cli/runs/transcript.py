@@ -38,7 +38,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.models.events import CloudFallbackUsed
+from agent_fabric.domain.models.events import CloudFallbackUsed, ModelReasoned
 from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.task import root_of
 from agent_fabric.domain.tools.specs import FINISH_TASK
@@ -220,6 +220,8 @@ class Transcript:
                 return "compared", "dim", _difference(body)
             case WorkspaceSaved():
                 return "saved", "dim", f"{count_of(body.files, 'file')}, {body.size:,} bytes"
+            case ModelReasoned():
+                return "thought", "dim", f"{body.chars:,} characters", body.text
             case CloudFallbackUsed():
                 why = "\n".join(filter(None, (body.reason, body.error)))
                 return "fallback", "yellow", f"{plain(body.cloud_model)} for {plain(body.local_model)}", why

@@ -31,7 +31,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.models.events import CloudFallbackUsed, ToolCallRecovered
+from agent_fabric.domain.models.events import CloudFallbackUsed, ModelReasoned, ToolCallRecovered
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED
 from agent_fabric.domain.packs.recruitment import RoutingMethod
 from agent_fabric.domain.plural import count_of
@@ -272,6 +272,9 @@ class LiveView:
                     self._line(colour(f"{label}  {_usage(body)}", "dim", self._stream))
                     if body.content.strip():
                         self._print(colour(plain_lines(body.content), "dim", self._stream))
+            case ModelReasoned() as body:
+                if self._verbose:
+                    self._print(colour(plain_lines(f"thought: {body.text}"), "dim", self._stream))
             case ModelFailed() as body:
                 self._remark(label, "model", one_line(body.error_message))
             case ToolCallRecovered() as body:

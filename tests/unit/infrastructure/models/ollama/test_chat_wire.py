@@ -126,7 +126,11 @@ def test_half_a_character_in_an_answer_does_not_spoil_it() -> None:
 
 def test_thinking_is_no_part_of_the_answer() -> None:
     body = {"message": {"role": "assistant", "content": "Yes.", "thinking": "Hm."}, "done": True}
-    assert parse_chat(json.dumps(body).encode()).content == "Yes."
+    answer = parse_chat(json.dumps(body).encode())
+    assert (answer.content, answer.thoughts) == ("Yes.", "Hm.")
+    body["message"] = {"content": "<think>Hm.</think>Yes."}
+    answer = parse_chat(json.dumps(body).encode())
+    assert (answer.content, answer.thoughts) == ("Yes.", "Hm.")
 
 
 @pytest.mark.parametrize(

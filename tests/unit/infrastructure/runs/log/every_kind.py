@@ -34,7 +34,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
+from agent_fabric.domain.models.events import CloudFallbackUsed, ModelReasoned, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.models.messages import ModelPrice, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
@@ -369,6 +369,7 @@ def small_model() -> list[Event]:
         (0, GuidanceGiven(reason="tool_call_unusable", message="That is no JSON.")),
         (1, asked(1, 4)),
         (1, replace(answered(call(1, "read_file", '{"path": "a"}'), usage=Usage(900, 20, 90)), cost=0.25)),
+        (1, ModelReasoned(text="It has to be read ü.", chars=20, model="qwen2.5:14b")),
         (1, ToolCallRecovered(tools=("read_file",), model="qwen2.5:14b")),
         (1, ContextTruncated(sent_tokens=5_000, read_tokens=900, hint="Set `context_window`.")),
         (1, ToolCalled(tool="read_file", args={"path": "a"}, call_id=CallId("call_1"))),

@@ -324,7 +324,7 @@ PINNED: dict[str, list[dict[str, Any]]] = {
     "0.3.0.jsonl": [*ALONE, FORCE, HELPED],
     "0.4.0.jsonl": [*ALONE, FORCE, HELPED, AGREED],
     "0.5.0.jsonl": [*ALONE, FORCE, HELPED, AGREED, STEPS],
-    "0.6.0.jsonl": [*ALONE, FORCE, {**HELPED, "next_seq": 20}, AGREED, STEPS],
+    "0.6.0.jsonl": [*ALONE, FORCE, {**HELPED, "next_seq": 21}, AGREED, STEPS],
 }
 
 

@@ -10,7 +10,8 @@
  * @typedef {{kind: "approval", seq: number, id: string, asked: Record<string, any>, decision: string, by: string, reason: string,
  *   changed: Record<string, any> | null}} ApprovalItem
  * @typedef {{kind: "note", seq: number, text: string, tone: "plain" | "warning"}} NoteItem
- * @typedef {TextItem | ToolItem | ApprovalItem | NoteItem} Item
+ * @typedef {{kind: "thought", seq: number, text: string, cut: boolean}} ThoughtItem
+ * @typedef {TextItem | ToolItem | ApprovalItem | NoteItem | ThoughtItem} Item
  * @typedef {{
  *   id: string, lastSeq: number, status: string, session: string, prompt: string, model: string, pack: string[],
  *   sandbox: string, items: Item[], partial: Record<string, string>, partialLength: Record<string, number>,
@@ -99,6 +100,9 @@ export function evolve(run, event) {
       if (said.cut) note(run, event.seq, `This answer was cut after ${said.cut.toLocaleString("en")} characters. The model was told to answer shorter.`, "warning");
       forget(run, lane);
       run.tokens += (said.usage?.prompt_tokens ?? 0) + (said.usage?.completion_tokens ?? 0);
+      break;
+    case "reasoning":
+      thought(run, event);
       break;
     case "llm_error":
       run.thinking = false;
@@ -266,6 +270,13 @@ function answered(run, event, lane) {
   const text = event.cut && seen.length > content.length && seen.startsWith(content) ? seen : content;
   const whole = !event.cut || (text === seen && run.partialLength[lane] === chars);
   run.items.push({ kind: "text", seq: event.seq, lane, text, cut: !whole });
+}
+
+/** What was thought stands before what was then said. @param {RunView} run @param {LogEvent} event */
+function thought(run, event) {
+  const last = run.items.at(-1);
+  const at = last?.kind === "text" && last.seq === event.seq - 1 ? run.items.length - 1 : run.items.length;
+  run.items.splice(at, 0, { kind: "thought", seq: event.seq, text: event.payload.text ?? "", cut: Boolean(event.cut) });
 }
 
 /** @param {RunView} run @param {string} lane */

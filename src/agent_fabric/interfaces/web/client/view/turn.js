@@ -126,9 +126,18 @@ function Step({ item, run, store, actions }) {
       return html`<${Later} load=${() => import("./approval.js")} name="ApprovalCard" id=${item.id} asked=${item.asked} decision=${item.decision} by=${item.by} reason=${item.reason} changed=${item.changed} store=${store} actions=${actions} />`;
     case "text":
       return html`<div class="aside"><${Markdown} text=${item.text} done=${true} /></div>`;
+    case "thought":
+      return html`<${Thought} item=${item} run=${run} actions=${actions} />`;
     default:
       return html`<p class=${`note ${item.tone}`}>${item.text}</p>`;
   }
+}
+
+/** What the model thought: one line that opens. @param {any} props */
+function Thought({ item, run, actions }) {
+  const [whole, setWhole] = useState("");
+  const load = () => item.cut && !whole && actions.wholeEvent(run.id, item.seq).then((/** @type {any} */ event) => setWhole(event?.payload?.text ?? ""), () => undefined);
+  return html`<details class="aside" data-test="thought" onToggle=${load}><summary>Thoughts</summary><${Output} text=${whole || item.text} /></details>`;
 }
 
 /** A call of a tool: one line that opens. @param {any} props */
