@@ -11,11 +11,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-
 from agent_fabric.config.defaults import default_settings
 from agent_fabric.config.loader import variable_name
+from agent_fabric.config.schema.declared import DeclaredField, Settings
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.structure import core_type, is_model
 from agent_fabric.config.variable_names import RESERVED
@@ -90,22 +88,23 @@ def render_reference() -> str:
     return "\n".join(sections)
 
 
-def _section(model: type[BaseModel], path: tuple[str, ...]) -> str:
+def _section(model: type[Settings], path: tuple[str, ...]) -> str:
     title = f"`{'.'.join(path).replace('.<item>', '[]')}`" if path else "Top level"
     lines = [f"## {title}", "", (model.__doc__ or "").strip(), ""]
     if path and "<item>" not in path:
         lines += [f"Variables: `{variable_name(path)}__…`", ""]
     lines += ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
-    docs = field_docs(model)
+    described: type = model  # mypy takes the hash of settings for that of their class
+    docs = field_docs(described)
     lines += [f"| `{name}` | {_type(field)} | {_default(field)} | {docs[name]} |" for name, field in _rows(model)]
     return "\n".join(lines) + "\n"
 
 
-def _rows(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+def _rows(model: type[Settings]) -> Iterator[tuple[str, DeclaredField]]:
     yield from model.model_fields.items()
 
 
-def _type(field: FieldInfo) -> str:
+def _type(field: DeclaredField) -> str:
     optional = NoneType in get_args(field.annotation)
     words = _kind(core_type(field.annotation))
     if limits := _limits(field):
@@ -113,7 +112,7 @@ def _type(field: FieldInfo) -> str:
     return f"{words}, or null" if optional else words
 
 
-def _limits(field: FieldInfo) -> list[str]:
+def _limits(field: DeclaredField) -> list[str]:
     found = [(words, getattr(item, name, None)) for item in field.metadata for name, words in _LIMITS.items()]
     return [f"{words} {value}" for words, value in found if value is not None]
 
@@ -140,7 +139,7 @@ def _several(kind: Any) -> str:
     return f"{kinds}s" if kinds in {"text", "whole number", "number", "path"} else kinds
 
 
-def _default(field: FieldInfo) -> str:
+def _default(field: DeclaredField) -> str:
     if field.is_required():
         return "see the end" if _is_built_in(field) else "required"
     if field.default_factory is dict:
@@ -148,7 +147,7 @@ def _default(field: FieldInfo) -> str:
     return f"`{json.dumps(field.default)}`"
 
 
-def _is_built_in(field: FieldInfo) -> bool:
+def _is_built_in(field: DeclaredField) -> bool:
     return any(FabricConfig.model_fields[name] is field for name in default_settings())
 
 
@@ -156,9 +155,7 @@ def _built_in() -> str:
     return f"## Built in\n\n```json\n{json.dumps(default_settings(), indent=2)}\n```\n"
 
 
-def models_below(
-    model: type[BaseModel], path: tuple[str, ...] = ()
-) -> Iterator[tuple[type[BaseModel], tuple[str, ...]]]:
+def models_below(model: type[Settings], path: tuple[str, ...] = ()) -> Iterator[tuple[type[Settings], tuple[str, ...]]]:
     """Yield a model and every model in it, each with its path."""
     yield model, path
     for name, field in model.model_fields.items():

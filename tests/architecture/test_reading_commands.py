@@ -39,13 +39,13 @@ logs list       | asyncio events store
 sessions list   | asyncio store
 memory list     | asyncio store
 memory review   | asyncio store
-agents list     | asyncio config events packages pydantic yaml
-workflow list   | asyncio config engine events packages pydantic yaml
+agents list     | asyncio config events packages yaml
+workflow list   | asyncio config engine events packages yaml
 eval list       | asyncio store
 schedules list  | asyncio store
-sensors list    | aiohttp asyncio config engine events logs packages pydantic store yaml
+sensors list    | aiohttp asyncio config engine events logs packages store yaml
 webhooks list   | asyncio store
-channels list   | config packages pydantic
+channels list   | config packages
 channels people | asyncio events store
 dead list       | asyncio store
 approvals list  | asyncio events store
@@ -54,16 +54,16 @@ users list      | asyncio store
 keys list       | asyncio store
 token show      |
 audit list      | asyncio events store
-audit verify    | asyncio config events packages pydantic store
+audit verify    | asyncio config events packages store
 db status       | asyncio store
 cluster status  | asyncio store
-doctor          | asyncio config cryptography events models packages pydantic store yaml
-models list     | asyncio config events models packages pydantic
-secrets list    | asyncio packages pydantic
-mcp list        | asyncio config packages pydantic
-policy show     | asyncio config events packages pydantic
-policy check ls | asyncio config events packages pydantic
-config show     | config packages pydantic
+doctor          | asyncio config cryptography events models packages store yaml
+models list     | asyncio config events models packages
+secrets list    | asyncio
+mcp list        | asyncio config packages
+policy show     | asyncio config events packages
+policy check ls | asyncio config events packages
+config show     | config packages
 schema agent    |
 """
 READING = {

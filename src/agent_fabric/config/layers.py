@@ -2,96 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
-
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_fabric.config.defaults import default_settings
-from agent_fabric.config.plain import dotted_path, kind_of, plain_mapping
+from agent_fabric.config.plain import plain_mapping
 from agent_fabric.config.problems import MAX_REPORTED, ConfigProblem, combine
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.structure import names_at, nearest
 
-
-class Finding(NamedTuple):
-    """One thing that is wrong."""
-
-    path: tuple[str | int, ...]
-    message: str
-    hint: str = ""
-
-
-_EXPECTED: Final[Mapping[str, str]] = {
-    "string_type": "text",
-    "path_type": "text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "tuple_type": "a list",
-    "dict_type": "a mapping",
-    "mapping_type": "a mapping",
-    "model_type": "a mapping",
-    "model_attributes_type": "a mapping",
-}
-_LIMITS: Final[Mapping[str, tuple[str, str]]] = {
-    "greater_than": ("greater than", "gt"),
-    "greater_than_equal": ("at least", "ge"),
-    "less_than": ("less than", "lt"),
-    "less_than_equal": ("at most", "le"),
-}
-
-
-def explain(error: ValidationError, settings: Mapping[str, Any], *, at_most: int) -> list[Finding]:
-    """Turn the first of pydantic's errors about `settings` into findings."""
-    return [_finding(details, settings) for details in error.errors(include_url=False)[:at_most]]
-
-
-def _finding(details: ErrorDetails, settings: Mapping[str, Any]) -> Finding:
-    path, kind = details["loc"], details["type"]
-    if kind != "extra_forbidden" and path[-1:] == ("[key]",):  # pydantic's mark for "the key itself is wrong"
-        path = path[:-1]
-    context = details.get("ctx", {})
-    where = dotted_path(path)
-    if kind == "extra_forbidden":
-        return _unknown_key(path)
-    if kind == "missing":
-        return Finding(path, f"{where} is missing", "A new entry must be complete on its own.")
-    if kind == "model_unknown":
-        known = ", ".join(settings["models"])
-        return Finding(path, f"{where} is {_short(details['input'])}, but no model has this key", f"Models: {known}.")
-    if kind == "literal_error":
-        return Finding(path, f"{where} must be {context['expected']}, got {_short(details['input'])}")
-    if kind in _EXPECTED:
-        got = "a fraction" if kind == "int_from_float" else kind_of(details["input"])
-        return Finding(path, f"{where} must be {_EXPECTED[kind]}, got {got}")
-    if kind in _LIMITS:
-        words, key = _LIMITS[kind]
-        return Finding(path, f"{where} must be {words} {context[key]:g}, got {_short(details['input'])}")
-    if kind in {"string_too_short", "too_short"}:
-        return Finding(path, f"{where} must not be empty")
-    problem = context.get("error")
-    if isinstance(problem, ConfigProblem):
-        return Finding(path, f"{where} {problem.message}", problem.hint)
-    return Finding(path, f"{where}: {details['msg'][:1].lower()}{details['msg'][1:]}")
-
-
-def _unknown_key(path: tuple[str | int, ...]) -> Finding:
-    parent, name = path[:-1], str(path[-1])
-    valid = names_at(parent)
-    meant = nearest(name, valid)
-    where = f" in {dotted_path(parent)}" if parent else ""
-    suggestion = f"; did you mean {meant!r}?" if meant else ""
-    return Finding(path, f"unknown key {_short(name)}{where}{suggestion}", f"Valid keys here: {', '.join(valid)}.")
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else None
-    if text is not None:
-        return repr(text if len(text) <= 60 else text[:57] + "…")
-    return str(value) if isinstance(value, int | float) and abs(value) < 1e15 else kind_of(value)
-
+if TYPE_CHECKING:
+    from agent_fabric.config.explain import Finding
 
 DEFAULT = "default"
 
@@ -132,9 +51,11 @@ class Layers:
         """
         try:
             return FabricConfig.model_validate(self._usable())
-        except ValidationError as error:
+        except ValueError as error:
+            from agent_fabric.config.explain import count_of, explain  # noqa: PLC0415 - only for what is wrong
+
             problems = [self._problem(finding, top) for finding in explain(error, self.settings, at_most=MAX_REPORTED)]
-            count = error.error_count()
+            count = count_of(error)
         raise combine(problems, count=count)
 
     def _usable(self) -> Mapping[str, Any]:
@@ -146,7 +67,7 @@ class Layers:
         usable = {name: entry for name, entry in specialists.items() if name not in gone or _has_builder(entry)}
         return {**self.settings, "specialists": usable}
 
-    def _problem(self, finding: Finding, top: str) -> ConfigProblem:
+    def _problem(self, finding: "Finding", top: str) -> ConfigProblem:
         return ConfigProblem(f"{self.origin_of(finding.path) or top}: {finding.message}", hint=finding.hint)
 
 

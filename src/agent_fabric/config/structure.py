@@ -6,8 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
-
+from agent_fabric.config.schema.declared import Settings
 from agent_fabric.config.schema.fabric import FabricConfig
 
 
@@ -39,7 +38,7 @@ def type_at(path: Sequence[str | int]) -> Any:
 
 def is_model(kind: Any) -> bool:
     """Tell whether a type is a group of settings."""
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
+    return isinstance(kind, type) and issubclass(kind, Settings)
 
 
 def has_entries(kind: Any) -> bool:

@@ -165,7 +165,7 @@ class ArmTriggers:
 
 def _sensor(kind: str, workflow: str, **rest: tuple[str, ...]) -> SensorConfig:
     """Return what a file declares in the form of the configuration; the file was checked when it was read."""
-    return SensorConfig.model_construct(None, kind=kind, workflow=workflow, every_s=FILE_EVERY_S, **rest)
+    return SensorConfig.model_construct({"kind": kind, "workflow": workflow, "every_s": FILE_EVERY_S, **rest})
 
 
 def subject_of(event: str) -> str:

@@ -1,6 +1,6 @@
 """Approvals: who may answer what a run asks."""
 
-from agent_fabric.config.schema.values import Settings
+from agent_fabric.config.schema.declared import Settings
 
 
 class ApprovalsConfig(Settings):

@@ -2,10 +2,9 @@
 
 from typing import Self
 
-from pydantic import model_validator
-
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SecretReference, Settings, Texts
+from agent_fabric.config.schema.declared import Settings, model_validator
+from agent_fabric.config.schema.values import SecretReference, Texts
 
 
 class AuditConfig(Settings):

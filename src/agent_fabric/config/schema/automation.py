@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field
-
+from agent_fabric.config.schema.declared import Field, Settings
 from agent_fabric.config.schema.limits import RateText
-from agent_fabric.config.schema.values import EntryKey, HeaderName, SecretReference, Settings, Text, Texts
+from agent_fabric.config.schema.values import EntryKey, HeaderName, SecretReference, Text, Texts
 
 
 class SensorConfig(Settings):

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
-
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import BaseAddress, EntryKey, SecretReference, Settings, Text, Texts
+from agent_fabric.config.schema.declared import Field, Settings, model_validator
+from agent_fabric.config.schema.values import BaseAddress, EntryKey, SecretReference, Text, Texts
 
 
 class TelegramConfig(Settings):

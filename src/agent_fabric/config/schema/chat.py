@@ -1,8 +1,6 @@
 """Conversations with people."""
 
-from pydantic import Field
-
-from agent_fabric.config.schema.values import Settings
+from agent_fabric.config.schema.declared import Field, Settings
 
 
 class ChatConfig(Settings):

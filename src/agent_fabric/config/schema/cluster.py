@@ -5,8 +5,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, Strict, StringConstraints
-
 from agent_fabric.config.constants import (
     CLUSTER_PATTERN,
     DEFAULT_CLUSTER,
@@ -15,7 +13,7 @@ from agent_fabric.config.constants import (
     POOL_PATTERN,
 )
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import Settings
+from agent_fabric.config.schema.declared import AfterValidator, Field, Settings, Strict, StringConstraints
 from agent_fabric.config.secret_references import NAME
 
 _NATS: Final = frozenset({"nats", "tls"})

@@ -3,9 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
-
 from agent_fabric.config.schema.agents import AgentsConfig
 from agent_fabric.config.schema.approvals import ApprovalsConfig
 from agent_fabric.config.schema.audit import AuditConfig
@@ -13,6 +10,7 @@ from agent_fabric.config.schema.automation import AutomationConfig, SensorConfig
 from agent_fabric.config.schema.channels import ChannelsConfig
 from agent_fabric.config.schema.chat import ChatConfig
 from agent_fabric.config.schema.cluster import ClusterConfig, NatsConfig, RedisConfig
+from agent_fabric.config.schema.declared import Field, Finding, Refused, Settings, model_validator
 from agent_fabric.config.schema.identity import IdentityConfig
 from agent_fabric.config.schema.limits import LimitsConfig
 from agent_fabric.config.schema.memory import MemoryConfig
@@ -27,7 +25,7 @@ from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.store import StoreConfig
 from agent_fabric.config.schema.tools import BrowserConfig, ShellConfig, WebConfig
-from agent_fabric.config.schema.values import SECTION, EntryKey, Settings, Text, Texts
+from agent_fabric.config.schema.values import SECTION, EntryKey, Text, Texts
 from agent_fabric.config.schema.workflows import WorkflowsConfig
 
 
@@ -140,12 +138,12 @@ class FabricConfig(Settings):
     @model_validator(mode="after")
     def _model_keys_name_models(self) -> Self:
         unknown = [
-            InitErrorDetails(type=PydanticCustomError("model_unknown", "no model has this key"), loc=loc, input=key)
-            for loc, key in self._model_keys()
+            Finding("model_unknown", "no model has this key", path, key)
+            for path, key in self._model_keys()
             if key not in self.models
         ]
         if unknown:
-            raise ValidationError.from_exception_data("FabricConfig", unknown)
+            raise Refused(unknown)
         return self
 
     @model_validator(mode="after")
@@ -153,18 +151,17 @@ class FabricConfig(Settings):
         if self.managed_llama is not None:
             return self
         lost = [
-            InitErrorDetails(
-                type=PydanticCustomError(
-                    "not_managed", "needs `managed_llama`, which says which model to start and how"
-                ),
-                loc=("models", key, "backend"),
-                input=model.backend,
+            Finding(
+                "not_managed",
+                "needs `managed_llama`, which says which model to start and how",
+                ("models", key, "backend"),
+                model.backend,
             )
             for key, model in self.models.items()
             if model.backend == "managed"
         ]
         if lost:
-            raise ValidationError.from_exception_data("FabricConfig", lost)
+            raise Refused(lost)
         return self
 
     def _model_keys(self) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
-
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import ScopeName, Scopes, SecretReference, Settings, Text
+from agent_fabric.config.schema.declared import AfterValidator, Field, Settings
+from agent_fabric.config.schema.values import ScopeName, Scopes, SecretReference, Text
 
 
 def _key_set(location: str) -> str:

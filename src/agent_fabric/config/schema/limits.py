@@ -4,10 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field
-
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SECTION, Settings, matching
+from agent_fabric.config.schema.declared import AfterValidator, Field, Settings
+from agent_fabric.config.schema.values import SECTION, matching
 
 _RATE: Final = re.compile(r"([1-9][0-9]{0,8}) ?/ ?(?:([1-9][0-9]{0,3}) ?)?(second|minute|hour|day)s?")
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal
 
-from agent_fabric.config.schema.values import YAML_OFF, Settings
+from agent_fabric.config.schema.declared import Settings
+from agent_fabric.config.schema.values import YAML_OFF
 
 
 class MemoryConfig(Settings):

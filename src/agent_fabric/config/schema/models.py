@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, Strict, model_validator
-
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.schema.declared import AfterValidator, Field, Settings, Strict, model_validator
 from agent_fabric.config.schema.values import (
     AbsolutePath,
     BaseAddress,
@@ -14,7 +13,6 @@ from agent_fabric.config.schema.values import (
     HeaderName,
     HeaderValue,
     SecretReference,
-    Settings,
     Text,
     Texts,
 )

@@ -2,15 +2,13 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, Strict, model_validator
-
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.schema.declared import Field, Settings, Strict, model_validator
 from agent_fabric.config.schema.values import (
     AbsolutePath,
     BaseAddress,
     EntryKey,
     SecretReference,
-    Settings,
     Text,
     Texts,
 )

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, Strict
-
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SECTION, EntryKey, Scopes, Settings, Text, Texts, matching
+from agent_fabric.config.schema.declared import AfterValidator, Field, Settings, Strict
+from agent_fabric.config.schema.values import SECTION, EntryKey, Scopes, Text, Texts, matching
 
 Effects = Annotated[
     tuple[Literal["reads", "idempotent", "changes_workspace", "leaves_sandbox"], ...], Strict(strict=False)

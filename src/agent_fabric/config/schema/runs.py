@@ -2,9 +2,8 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from agent_fabric.config.schema.values import BaseAddress, SecretReference, Settings, Text, matching
+from agent_fabric.config.schema.declared import Field, Settings
+from agent_fabric.config.schema.values import BaseAddress, SecretReference, Text, matching
 
 
 class CacheConfig(Settings):

@@ -4,10 +4,9 @@ import re
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, Field, Strict, model_validator
-
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SECTION, Settings, Text, Texts
+from agent_fabric.config.schema.declared import AfterValidator, Field, Settings, Strict, model_validator
+from agent_fabric.config.schema.values import SECTION, Text, Texts
 
 _DOMAIN: Final = re.compile(r"(\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+(?!\d+$)[a-z0-9-]{2,63}")
 

@@ -3,16 +3,14 @@
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, Strict, model_validator
-
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.schema.declared import AfterValidator, Field, Settings, Strict, model_validator
 from agent_fabric.config.schema.values import (
     YAML_OFF,
     AbsolutePath,
     BaseAddress,
     HeaderValue,
     SecretReference,
-    Settings,
     Texts,
 )
 

@@ -3,10 +3,9 @@
 from ipaddress import ip_network
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
-
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import Settings, Text, Texts
+from agent_fabric.config.schema.declared import AfterValidator, Field, Settings
+from agent_fabric.config.schema.values import Text, Texts
 
 
 def _networks(entries: tuple[str, ...]) -> tuple[str, ...]:

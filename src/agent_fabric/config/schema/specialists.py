@@ -3,11 +3,10 @@
 import re
 from typing import Annotated, Self
 
-from pydantic import Field, Strict, model_validator
-
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.schema.declared import Field, Settings, Strict, model_validator
 from agent_fabric.config.schema.tools import MCPServerConfig
-from agent_fabric.config.schema.values import Builder, Settings, Text, Texts, matching
+from agent_fabric.config.schema.values import Builder, Text, Texts, matching
 
 ToolReference = Annotated[
     str,

@@ -2,9 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
-
-from agent_fabric.config.schema.values import Settings
+from agent_fabric.config.schema.declared import AfterValidator, Field, Settings
 from agent_fabric.config.store_address import DEFAULT_POOL, MAX_POOL, MIN_POOL, check_url
 
 

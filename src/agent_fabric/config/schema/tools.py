@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, Strict, model_validator
-
 from agent_fabric.config.constants import SHELL_DEFAULT_TIMEOUT_S
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.schema.declared import Field, Settings, Strict, model_validator
 from agent_fabric.config.schema.sandbox import AllowedHosts, Domains
 from agent_fabric.config.schema.values import (
     YAML_OFF,
@@ -15,7 +14,6 @@ from agent_fabric.config.schema.values import (
     HeaderName,
     HeaderValue,
     ServerName,
-    Settings,
     Text,
     Texts,
     VariableName,

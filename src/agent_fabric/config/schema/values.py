@@ -5,26 +5,16 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, StringConstraints
-
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.schema.declared import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    Strict,
+    StringConstraints,
+)
 from agent_fabric.config.secret_references import is_reference
 
-
-class Settings(BaseModel):
-    """A group of settings: no other keys than these, and each value of exactly its type."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        defer_build=True,  # only the whole configuration is ever built: each section by itself would take as long again
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        hide_input_in_errors=True,  # a refused value may be a key that was pasted by mistake
-    )
-
-
-"""How every model of the schema behaves."""
 SECTION: Any = Field(default_factory=dict, validate_default=True)
 """Default of a group of settings: each at its own default. Checked with the rest, so that it needs no class built."""
 

@@ -1,6 +1,7 @@
 """Where workflows are defined."""
 
-from agent_fabric.config.schema.values import Settings, Texts
+from agent_fabric.config.schema.declared import Settings
+from agent_fabric.config.schema.values import Texts
 
 
 class WorkflowsConfig(Settings):

@@ -12,8 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Unpack
 
-from pydantic import ValidationError
-
 from agent_fabric.application.ports.llm import ChatOptions, Notice, ProgressText
 from agent_fabric.application.ports.models import ManagedStatus
 from agent_fabric.config.folders import base_folder, temporary_folder
@@ -55,7 +53,7 @@ class SwitchedModel:
             return ManagedLlamaConfig.model_validate({**self._configured.model_dump(), **kept})
         except FileNotFoundError:
             return self._configured
-        except (OSError, ValueError, AttributeError, ValidationError) as problem:
+        except (OSError, ValueError, AttributeError) as problem:
             _LOG.warning("The last switch of the model in %s cannot be used: %s", self._path, problem)
             return self._configured
 

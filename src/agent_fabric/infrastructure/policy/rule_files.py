@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from agent_fabric.config.files import parse_settings, read_text
 from agent_fabric.config.plain import dotted_path
 from agent_fabric.config.problems import MAX_REPORTED, ConfigProblem, combine
@@ -89,11 +87,13 @@ def rules_from(text: str, path: Path) -> tuple[Rule, ...]:
     settings = parse_settings(text, path)
     try:
         written = PolicyFile.model_validate(settings)
-    except ValidationError as error:
+    except ValueError as error:
+        from agent_fabric.config.explain import count_of, details_of  # noqa: PLC0415 - only for what is wrong
+
         line_in = lines_of(text)
         raise combine(
-            [_explain(path, line_in, details) for details in error.errors(include_url=False)[:MAX_REPORTED]],
-            count=error.error_count(),
+            [_explain(path, line_in, details) for details in details_of(error, at_most=MAX_REPORTED)],
+            count=count_of(error),
         ) from None
     return checked_rules(written.rules, str(path))
 

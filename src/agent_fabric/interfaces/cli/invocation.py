@@ -5,8 +5,9 @@ import importlib
 import inspect
 import os
 from collections.abc import Callable, Container, Sequence
+from enum import Enum
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 import typer
 from typer.exceptions import TyperException
@@ -217,7 +218,12 @@ class _Unconverted:
     """Takes the place of typer's converter until there is something to convert."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not (param.multiple or param.nargs == -1) and (value is None or _needs_nothing(value, param)):
+        takes_several = param.multiple or param.nargs == -1
+        if value is None:
+            return () if takes_several else None
+        if takes_several and isinstance(value, tuple) and all(_needs_nothing(each, param) for each in value):
+            return list(value)
+        if not takes_several and _needs_nothing(value, param):
             return value
         param._runtime_param = None  # noqa: SLF001 - where typer keeps it; so it makes its own
         return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
@@ -234,7 +240,8 @@ def spare_conversions(command: Any) -> None:
 
 def _needs_nothing(value: Any, param: Any) -> bool:
     wanted = param.type_descriptor
-    if wanted.annotation not in _UNCHANGED or type(value) is not wanted.annotation:
+    kind = get_args(wanted.annotation)[0] if get_origin(wanted.annotation) is list else wanted.annotation
+    if type(value) is not kind or not (kind in _UNCHANGED or issubclass(kind, Enum)):
         return False
     if wanted.is_path or wanted.parameter_info.parser is not None:
         return False

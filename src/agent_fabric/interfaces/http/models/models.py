@@ -213,5 +213,6 @@ def _none() -> Response:
 
 
 def _answer(status: ManagedStatus, config: ManagedLlamaConfig) -> Response:
-    options = config.model_dump(mode="json", include=set(ModelServerOptions._fields))
-    return json_answer({**MODEL_SERVER.dump(status), "options": options})
+    options = config.model_dump(mode="json")
+    shown = {name: options[name] for name in ModelServerOptions._fields}
+    return json_answer({**MODEL_SERVER.dump(status), "options": shown})
