@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import orjson
+
 from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
 from agent_fabric.domain.events import Event, RunCreated, UnknownEvent
 from agent_fabric.domain.ids import RunId
-from agent_fabric.wire.json_codec import dump_json, load_json, may_have_long_text, refers_to_blobs
+from agent_fabric.wire.json_codec import BLOB_MARK, dump_json, load_json, may_have_long_text
 
 
 class LongText(str):  # noqa: SLOT000 - it is copied with its attributes
@@ -72,7 +74,7 @@ def encoded_line(run_id: RunId, event: Event, payload: bytes) -> bytes:
     """Return the same line as bytes, built around a payload that is encoded already: this runs for every event."""
     body = event.body
     if (
-        refers_to_blobs(payload)
+        BLOB_MARK in payload
         or (isinstance(body, UnknownEvent) and body.problem)
         or (
             len(payload) > MAX_LLM_CONTENT_IN_RUNLOG_CHARS
@@ -80,19 +82,24 @@ def encoded_line(run_id: RunId, event: Event, payload: bytes) -> bytes:
         )
     ):
         return dump_json(line_of(run_id, event))
-    rest: dict[str, Any] = {"seq": event.seq, "run_id": run_id}
+    line: dict[str, Any] = {
+        "ts": event.ts,
+        "kind": body.kind,
+        "step": event.step,
+        "payload": orjson.Fragment(payload),
+        "seq": event.seq,
+        "run_id": run_id,
+    }
     if event.lane is not None:
-        rest["lane"] = event.lane
+        line["lane"] = event.lane
     for key in _LIFTED:
         value = getattr(body, key, None)
         if value is not None:
-            rest[key] = value
-    place = b'{"ts":%s,"kind":"%s","step":"%s","payload":' % (
-        repr(event.ts).encode(),
-        body.kind.encode(),
-        event.step.encode(),
-    )
-    return place + payload + b"," + dump_json(rest).lstrip()[1:]
+            line[key] = value
+    try:
+        return orjson.dumps(line)
+    except TypeError:  # half a character in an id
+        return dump_json(line_of(run_id, event))
 
 
 def _shorten(value: Any, at: str, cut: dict[str, Any]) -> Any:

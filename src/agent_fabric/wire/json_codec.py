@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 
-_BLOB_MARK = b'"$blob"'
+BLOB_MARK = b'"$blob"'
+"""Stands in every encoded payload of which texts may have moved into blobs."""
 _LENIENT = b" "
 """First byte of JSON that only the standard library reads back as it was."""
 
@@ -48,7 +49,7 @@ def may_have_long_text(payload: bytes, most_chars: int) -> bool:
 
 def refers_to_blobs(payload: bytes) -> bool:
     """Tell whether texts of an encoded payload may have moved into blobs."""
-    return _BLOB_MARK in payload
+    return BLOB_MARK in payload
 
 
 def _plain(value: Any) -> Any:

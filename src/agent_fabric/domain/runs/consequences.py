@@ -94,9 +94,13 @@ def has_consequences(kind: str) -> bool:
 
 def consequences(run_id: RunId, created: RunCreated | None, events: Sequence[Event]) -> Consequences:
     """Decide what follows from events; `created` is what the run began with, if that is not among them."""
+    for event in events:
+        if event.body.kind in _WITH_CONSEQUENCES:
+            break
+    else:
+        if created is not None and created.workflow is None:  # so it is in most commits
+            return NO_CONSEQUENCES
     found = [event for event in events if event.body.kind in _WITH_CONSEQUENCES]
-    if not found and created is not None and created.workflow is None:  # so it is in most commits
-        return NO_CONSEQUENCES
     announced = _first_announced(created, events)
     if not found:
         return NO_CONSEQUENCES if announced is None else Consequences(announce_from=announced)

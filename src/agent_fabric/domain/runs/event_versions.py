@@ -14,12 +14,13 @@ UPCASTERS: Mapping[str, tuple[Upcaster, ...]] = {}
 """For each kind the functions that lift a payload from version 1 to 2, from 2 to 3, …"""
 
 
-_VERSIONS: Final = {kind: len(steps) + 1 for kind, steps in UPCASTERS.items()}
+VERSIONS: Final = {kind: len(steps) + 1 for kind, steps in UPCASTERS.items()}
+"""The version in which this program writes a kind, if it is not the first."""
 
 
 def version_of(kind: str) -> int:
     """Return the version in which this program writes a kind."""
-    return _VERSIONS.get(kind, 1)
+    return VERSIONS.get(kind, 1)
 
 
 def is_known(kind: str, version: int) -> bool:

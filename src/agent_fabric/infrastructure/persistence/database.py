@@ -61,6 +61,10 @@ class OpenFiles:
         Raises:
             StoreUnavailable: one was deleted or replaced.
         """
+        with suppress(OSError):
+            file, log = os.stat(self._path), os.stat(self._log)  # noqa: PTH116 - for every commit
+            if (file.st_dev, file.st_ino) == self._store and (log.st_dev, log.st_ino) == self._wal:
+                return
         store, wal = _identity(self._path), _identity(self._log)
         if self._store is None:
             self._store = store
@@ -76,7 +80,7 @@ class OpenFiles:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)  # noqa: PTH116 - twice for every commit
+        found = os.stat(path)  # noqa: PTH116 - as above
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -184,32 +188,33 @@ def explain_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into ours."""
     try:
         yield
-    except FabricError:
-        raise
-    except (apsw.FullError, apsw.IOError) as problem:
-        if isinstance(problem, apsw.FullError) or _nearly_full(path):
-            raise StoreFull(
-                f"The disk that holds {path} is full",
-                hint="Free some space, then resume with `fabric resume`. Nothing that was recorded is lost.",
-            ) from problem
-        raise StoreUnavailable(
+    except apsw.Error as problem:
+        raise error_for(problem, path) from problem
+
+
+def error_for(problem: apsw.Error, path: Path) -> FabricError | UniqueViolation:
+    """Return what an error of SQLite means."""
+    if isinstance(problem, apsw.FullError) or (isinstance(problem, apsw.IOError) and _nearly_full(path)):
+        return StoreFull(
+            f"The disk that holds {path} is full",
+            hint="Free some space, then resume with `fabric resume`. Nothing that was recorded is lost.",
+        )
+    if isinstance(problem, apsw.IOError):
+        return StoreUnavailable(
             f"{path} cannot be read or written: {problem}", hint="Check the disk, then `fabric resume`."
-        ) from problem
-    except apsw.ConstraintError as problem:
-        raise UniqueViolation(f"{path} has such a row already: {problem}") from problem
-    except apsw.BusyError as problem:
-        raise StoreUnavailable(
+        )
+    if isinstance(problem, apsw.ConstraintError):
+        return UniqueViolation(f"{path} has such a row already: {problem}")
+    if isinstance(problem, apsw.BusyError):
+        return StoreUnavailable(
             f"{path} has been locked by another program for over {BUSY_TIMEOUT_MS // 1000} seconds",
             hint="See which program holds it (for example with `fuser`), then try again.",
-        ) from problem
-    except (apsw.NotADBError, apsw.CorruptError) as problem:
-        raise StoreUnavailable(
+        )
+    if isinstance(problem, apsw.NotADBError | apsw.CorruptError):
+        return StoreUnavailable(
             f"{path} is not a usable database: {problem}",
             hint="Restore it from a backup, or move it away to start afresh; runlog.jsonl files keep what happened.",
-        ) from problem
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as problem:
-        raise StoreUnavailable(
-            f"{path} cannot be opened: {problem}", hint="Check that you may write in that folder."
-        ) from problem
-    except apsw.Error as problem:
-        raise StoreUnavailable(f"{path} cannot be used: {problem}", hint="Restore it from a backup.") from problem
+        )
+    if isinstance(problem, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
+        return StoreUnavailable(f"{path} cannot be opened: {problem}", hint="Check that you may write in that folder.")
+    return StoreUnavailable(f"{path} cannot be used: {problem}", hint="Restore it from a backup.")

@@ -79,6 +79,8 @@ class GroupCommits:
         """Run writes in the transaction under way, those that go along with it first."""
         while self._beside:
             self._beside.popleft()(connection)
+        if len(writes) == 1:
+            return [writes[0](connection)]
         return [write(connection) for write in writes]
 
     async def between_writes(self, work: Callable[[], None]) -> None:
@@ -101,11 +103,28 @@ class GroupCommits:
 
     def serve(self, asked: list[Asked]) -> list[Outcome]:
         """Make writes durable on this thread, and call what follows them."""
-        outcomes = self._commit(asked)
-        # Before those who asked wake up: afterwards both threads would fight for the interpreter.
-        for (_, _, after), (_, _, problem) in zip(asked, outcomes, strict=True):
-            if after is not None and problem is None:
-                call_safely(after)
+        writes: list[Write] = []
+        for entry in asked:
+            writes.append(entry[0])  # noqa: PERF401 - a comprehension is a call
+        try:
+            values = self._transact(writes)
+        except BaseException as problem:  # noqa: BLE001 - set on the future
+            if len(asked) == 1 or isinstance(problem, self._shared):
+                return [(future, None, problem) for _, future, _ in asked]
+            # One bad write must not fail its neighbours: each again on its own.
+            return [outcome for entry in asked for outcome in self.serve([entry])]
+        outcomes: list[Outcome] = []
+        # What follows comes before those who asked wake up: afterwards both threads would fight for the interpreter.
+        for (_, future, after), value in zip(asked, values, strict=True):
+            if value.__class__ is Refused:
+                outcomes.append((future, None, value.problem))
+                continue
+            outcomes.append((future, value, None))
+            if after is not None:
+                try:
+                    after()
+                except Exception:
+                    logging.getLogger(__name__).exception(_FOLLOW_UP_FAILED)
         return outcomes
 
     def _run(self) -> None:
@@ -121,19 +140,6 @@ class GroupCommits:
                     outcomes = self.serve(part)
                 _tell(outcomes)
 
-    def _commit(self, group: list[Asked]) -> list[Outcome]:
-        try:
-            values = self._transact([write for write, _, _ in group])
-        except BaseException as problem:  # noqa: BLE001 - set on the future
-            if len(group) == 1 or isinstance(problem, self._shared):
-                return [(future, None, problem) for _, future, _ in group]
-            # One bad write must not fail its neighbours: each again on its own.
-            return [outcome for entry in group for outcome in self._commit([entry])]
-        return [
-            (future, None, value.problem) if isinstance(value, Refused) else (future, value, None)
-            for (_, future, _), value in zip(group, values, strict=True)
-        ]
-
 
 def call_safely(after: Callable[[], None]) -> None:
     """Call what follows a commit; an error of it is logged."""
@@ -141,7 +147,10 @@ def call_safely(after: Callable[[], None]) -> None:
         after()
     except Exception:
         # The write is durable all the same, and without this thread no other one could happen.
-        logging.getLogger(__name__).exception("What follows a commit failed")
+        logging.getLogger(__name__).exception(_FOLLOW_UP_FAILED)
+
+
+_FOLLOW_UP_FAILED = "What follows a commit failed"
 
 
 def _tell(outcomes: list[Outcome]) -> None:

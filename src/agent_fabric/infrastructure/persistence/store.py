@@ -17,7 +17,13 @@ from typing import Any, TypeVar
 import apsw
 
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS, OpenFiles, connect, explain_errors
+from agent_fabric.infrastructure.persistence.database import (
+    BUSY_TIMEOUT_MS,
+    OpenFiles,
+    connect,
+    error_for,
+    explain_errors,
+)
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.group_commits import GroupCommits, Write, call_safely, resolve
 from agent_fabric.infrastructure.persistence.runs.run_leases import KernelLeases
@@ -86,7 +92,7 @@ class Writer:
     def _transact(self, writes: list[Write]) -> list[Any]:
         connection = self._connection
         started = time.monotonic()
-        with explain_errors(self._path):
+        try:  # not `explain_errors`: this is done for every commit
             connection.execute("BEGIN IMMEDIATE")
             try:
                 values = self._group.run_writes(connection, writes)
@@ -96,9 +102,12 @@ class Writer:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+        except apsw.Error as problem:
+            raise error_for(problem, self._path) from problem
         self._files.require_in_place()  # or this was written into a file that is gone, and counts as not done
         self._commit_s = time.monotonic() - started
-        call_safely(partial(self._chain.open_transaction, connection))
+        if self._chain.has_head_to_keep:
+            call_safely(partial(self._chain.open_transaction, connection))
         return values
 
 

@@ -86,6 +86,11 @@ class ChainWriter:
         if self.strand is not None:
             self.strand.rolled_back()
 
+    @property
+    def has_head_to_keep(self) -> bool:
+        """Whether `open_transaction` has anything to do: most commits add no entry."""
+        return self._added is not None or self._committed is not None
+
     def open_transaction(self, connection: SqlConnection, *, patient: bool = False) -> None:
         """Keep the head of a transaction that is durable."""
         if self._added is not None:

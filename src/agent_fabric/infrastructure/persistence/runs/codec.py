@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_fabric.domain.events import Body, UnknownEvent
 from agent_fabric.domain.runs.event_versions import body_from
-from agent_fabric.wire.json_codec import dump_json, load_json, may_have_long_text, refers_to_blobs
+from agent_fabric.wire.json_codec import BLOB_MARK, dump_json, load_json, may_have_long_text, refers_to_blobs
 
 INLINE_BYTES = 8_192
 """A payload up to this size is stored as it is."""
@@ -37,7 +37,7 @@ def content_hash(content: bytes) -> bytes:
 def encode(body: Body, address: Address = content_hash) -> tuple[bytes, Blobs]:
     """Return a payload, and the blobs that it refers to; `address` gives the name of a blob's content."""
     payload = dump_json(body.payload if body.__class__ is UnknownEvent else body)
-    if not refers_to_blobs(payload) and (len(payload) <= INLINE_BYTES or not may_have_long_text(payload, LONG_TEXT)):
+    if BLOB_MARK not in payload and (len(payload) <= INLINE_BYTES or not may_have_long_text(payload, LONG_TEXT)):
         return payload, {}
     blobs: Blobs = {}
     return dump_json(_spill(load_json(payload), blobs, address)), blobs

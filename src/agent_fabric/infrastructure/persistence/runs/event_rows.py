@@ -23,21 +23,19 @@ def chain_hash(
     before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str, payload: bytes
 ) -> bytes:
     """Return the hash of an event, which covers everything before it as well."""
-    place = _place(before, seq, ts, kind, version, lane, step)
-    return hashlib.sha256(place + payload).digest()
+    numbers = _PACK_NUMBERS(seq, ts, version)
+    return hashlib.sha256(_PLACE % (before, numbers, f"{kind}\0{lane or ''}\0{step}".encode()) + payload).digest()
 
 
 def chaining(
     before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str
 ) -> "hashlib._Hash":
     """Begin the hash of an event; its payload is still missing."""
-    return hashlib.sha256(_place(before, seq, ts, kind, version, lane, step))
+    numbers = _PACK_NUMBERS(seq, ts, version)
+    return hashlib.sha256(_PLACE % (before, numbers, f"{kind}\0{lane or ''}\0{step}".encode()))
 
 
-def _place(before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str) -> bytes:
-    return b"%b%b\0%b\0" % (before, _PACK_NUMBERS(seq, ts, version), f"{kind}\0{lane or ''}\0{step}".encode())
-
-
+_PLACE = b"%b%b\0%b\0"
 _PACK_NUMBERS = Struct("<qdq").pack
 
 

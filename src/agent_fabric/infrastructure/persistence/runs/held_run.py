@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, Protocol
 
 from agent_fabric.application.ports.encryption import Cipher
@@ -16,8 +17,8 @@ from agent_fabric.application.ports.runs import APPROVAL, InboxRow, NewRun
 from agent_fabric.domain.errors import DriverConflict, LogWentBack, StoreFull, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCreated, RunInterrupted, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.consequences import Consequences, consequences
-from agent_fabric.domain.runs.event_versions import version_of
+from agent_fabric.domain.runs.consequences import NO_CONSEQUENCES, Consequences, consequences
+from agent_fabric.domain.runs.event_versions import VERSIONS
 from agent_fabric.infrastructure.persistence.approvals.questions import (
     cancel_approvals,
     note_approvals,
@@ -151,7 +152,6 @@ class SqlHeldRun:
             raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
         before = self._head
         rows, blobs, head = self._rows(events)
-        payloads = [payload for *_, payload, _ in rows]
         following = consequences(self.run_id, self._created, events)
 
         def follow_up(connection: SqlConnection) -> None:
@@ -165,6 +165,7 @@ class SqlHeldRun:
                 connection.execute("DELETE FROM inbox WHERE id = ?", (row.row_id,))
 
         alone = not children and not consumed
+        is_plain = alone and following is NO_CONSEQUENCES  # as most are
         write = AppendEvents(
             held=self,
             leases=self._store.leases,
@@ -172,8 +173,8 @@ class SqlHeldRun:
             rows=rows,
             blobs=blobs,
             new=new,
-            then=None if alone and not following.more_than_seal else follow_up,
-            settles=following.status if alone and following.settles_alone else None,
+            then=None if is_plain or (alone and not following.more_than_seal) else follow_up,
+            settles=following.status if not is_plain and alone and following.settles_alone else None,
             sealed=(lambda: self._seal(events[-1], head)) if following.seal else None,
             chain=self._chain,
         )
@@ -182,9 +183,7 @@ class SqlHeldRun:
             # Here and not behind the await: the waiting task may have been cancelled, but the events are durable.
             self._next_seq += len(events)
             self._head = head
-            self._outline += outline_of(events)
-            if events and not self.lagging:
-                self._follow(events, payloads)
+            self._follow(events, rows)
             if following.status is not None and following.status.settled:
                 self.flush()
                 self._settled = not self.lagging
@@ -275,8 +274,14 @@ class SqlHeldRun:
         )  # writes happen in order, so it is done when this one is
         self._unsettled = False
 
-    def _follow(self, events: Sequence[Event], payloads: Sequence[bytes]) -> None:
-        self.unflushed = True
+    def _follow(self, events: Sequence[Event], rows: Sequence[EventRow]) -> None:
+        """Let the mirrors have events that are durable."""
+        for event in events:
+            if event.body.__class__ in _OUTLINE:
+                self._outline.append(event)
+        if not events or self.lagging:
+            return
+        self.unflushed, payloads = True, list(map(_PAYLOAD_OF, rows))
         try:
             for follower in self._followers:
                 follower.follow(self.run_id, self._outline, events, payloads)
@@ -363,7 +368,7 @@ class SqlHeldRun:
             else:
                 payload, blobs = encode(body, cipher.address)
                 payload = sealed_json(cipher, event_place(event.seq, kind), payload)
-            version = version_of(kind)
+            version = VERSIONS.get(kind, 1)
             head = chain_hash(head, event.seq, event.ts, kind, version, event.lane, event.step, payload)
             rows.append((event.seq, event.ts, kind, version, event.lane, event.step, payload, head))
             if blobs:
@@ -396,12 +401,13 @@ def create_undriven(
     run.write_first(connection, first)
 
 
-_OUTLINE = (RunCreated, SpecialistsRecruited)  # not a union: those take ten times as long to look into
+_OUTLINE = frozenset({RunCreated, SpecialistsRecruited})
+_PAYLOAD_OF = itemgetter(6)
 
 
 def outline_of(events: Sequence[Event]) -> list[Event]:
     """Return the events that tell what a run is about."""
-    return [event for event in events if isinstance(event.body, _OUTLINE)]
+    return [event for event in events if event.body.__class__ in _OUTLINE]
 
 
 PATIENCE_S: Final = 5.0

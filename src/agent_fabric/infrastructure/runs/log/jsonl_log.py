@@ -39,9 +39,9 @@ class JsonlRunLog:
     ) -> None:
         if is_encrypted(outline):
             return
-        lines = [encoded_line(run_id, event, payload) for event, payload in zip(events, payloads, strict=True)]
         held_back = self._held_back.setdefault(run_id, [])
-        held_back += lines
+        for event, payload in zip(events, payloads, strict=True):
+            held_back.append(encoded_line(run_id, event, payload))
         if len(held_back) >= MAX_HELD_BACK:
             self.flush(run_id)
 
@@ -161,6 +161,8 @@ class RunIndex:
         events: Sequence[Event],
         payloads: Sequence[bytes],  # noqa: ARG002 - every follower's
     ) -> None:
+        if events[-1].body.__class__ not in _ENDS:
+            return
         entry = _entry(run_id, outline, events[-1])
         if entry is not None:
             self._append(entry)
@@ -204,6 +206,9 @@ class RunIndex:
             except (ValueError, KeyError, TypeError):
                 continue
         return known
+
+
+_ENDS = frozenset({RunCompleted, RunFailed, RunCancelled})
 
 
 def _entry(run_id: RunId, outline: Sequence[Event], newest: Event) -> dict[str, Any] | None:
