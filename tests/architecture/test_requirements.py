@@ -25,6 +25,7 @@ SHAPES = {
     "rooms": r"RM-\d{1,2}",
     "small-models": r"SM-\d{1,2}",
     "speed": r"SP-\d{1,2}",
+    "time-travel": r"TT-\d{1,2}",
 }
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.policy.check_command import CheckCommand
     from agent_fabric.application.ports.audit import RetentionStore
     from agent_fabric.application.runs.cancel_run import CancelRun
+    from agent_fabric.application.runs.compare_runs import CompareRuns
     from agent_fabric.application.runs.diff_run import DiffRun
     from agent_fabric.application.runs.dispatch_runs import DispatchRuns
     from agent_fabric.application.runs.fetch_files import FetchFiles
@@ -118,6 +119,13 @@ def diff_run(records: Records) -> "DiffRun":
 
     recorder = ChangeRecorder(records.layout)
     return DiffRun(records.runs, recorder, FolderUndo(records.layout, recorder))
+
+
+def compare_runs(records: Records) -> "CompareRuns":
+    """Return the use case that lays two runs beside each other."""
+    from agent_fabric.application.runs.compare_runs import CompareRuns  # noqa: PLC0415 - see above
+
+    return CompareRuns(records.storage.reader, diff_run(records))
 
 
 def undo_run(records: Records) -> "UndoRun":

@@ -21,10 +21,12 @@ from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunFileNotFound, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.comparison import Comparison
 from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.runs.unified_diff import FileDiff
 from agent_fabric.wire.changes import EXACT_DIFF, EXACT_UNDONE, file_diffs_from
+from agent_fabric.wire.comparisons import COMPARISON
 from agent_fabric.wire.results import result_from
 from agent_fabric.wire.runs import FOUND_RUNS, MATCHING_RUNS, RUN_FILES, RUN_LIST, VERIFICATION, FoundRuns
 from agent_fabric.wire.shape import Json
@@ -193,6 +195,14 @@ class Runs(Resource):
                 break
             compared |= more
         return found, compared
+
+    async def compare(self, run_id: str, other: str) -> Comparison:
+        """Return where two runs part, and what each did and left from there on.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        return await self._get(COMPARISON.load, _path(run_id, f"/compare/{segment(other)}"), timeout_s=math.inf)
 
     async def undo(
         self, run_id: str, *, paths: Sequence[str] = (), redo: bool = False, dry: bool = False, force: bool = False

@@ -111,6 +111,9 @@ STORIES: dict[str, Story] = {
         before={"fabric login": (f"echo '{PASSWORD}' | fabric users add ada --role admin --password-stdin",)},
         typed={"fabric login": ("ada", PASSWORD)},
     ),
+    "docs/guides/compare-runs.md": Story(
+        ids={"8490": "run", "0477": "run"}, before={"fabric compare 8490 0477": (RUN_HELLO,)}
+    ),
     "docs/guides/evaluate.md": Story(),
     "docs/guides/mcp.md": Story(),
     "docs/guides/models.md": Story(configured=None),

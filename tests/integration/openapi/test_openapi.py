@@ -120,6 +120,7 @@ CANNOT_BE_WRONG = (
     ("get", "/runs/{run_id}"),
     ("get", "/runs/{run_id}/status"),
     ("get", "/runs/{run_id}/verify"),
+    ("get", "/runs/{run_id}/compare/{other}"),
     ("get", "/runs/{run_id}/timeline"),
     ("get", "/runs/{run_id}/files"),
     ("get", "/runs/{run_id}/files/{path}"),

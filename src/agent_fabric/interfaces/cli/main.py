@@ -32,6 +32,7 @@ COMMANDS = {
     "cancel": "Cancel a run.",
     "approvals": "Answer approval requests: list, show, approve, deny, done.",
     "diff": "Show what a run changed.",
+    "compare": "Compare two runs: where they part, and what each left.",
     "undo": "Revert what a run changed.",
     "files": "List and download the files of a run.",
     "web": "Open the page in the browser.",
@@ -61,7 +62,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of definition files.",
 }
 _ROOMS = {
-    "runs": "run resume cancel diff undo files gc verify logs",
+    "runs": "run resume cancel diff compare undo files gc verify logs",
     "chat": "chat sessions",
     "memory": "memory",
     "agents": "agents",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # few commands need these
     from agent_fabric.application.runs.verify_run import Verification
     from agent_fabric.domain.events import Event
     from agent_fabric.domain.runs.changes import FileChange
+    from agent_fabric.domain.runs.comparison import Comparison
     from agent_fabric.domain.runs.files import RunFileList
     from agent_fabric.domain.runs.task import RunResult
     from agent_fabric.domain.runs.unified_diff import FileDiff
@@ -115,6 +116,11 @@ class LocalRuns:
         compare = diff_run(self.records)
         found = await compare(run_id)
         return found, lambda change: file_diff(change, *compare.content(found, change))
+
+    async def compare(self, a: RunId, b: RunId) -> "Comparison":
+        from agent_fabric.bootstrap.runs import compare_runs  # noqa: PLC0415 - one command needs it
+
+        return await compare_runs(self.records)(a, b)
 
     async def undo(self, run_id: RunId, *, paths: Sequence[str], redo: bool, dry: bool, force: bool) -> "Undone":
         from agent_fabric.bootstrap.runs import undo_run  # noqa: PLC0415 - one command needs it

@@ -35,6 +35,7 @@ class ServerRuns:
         self.find, self.search, self.events, self.cancel = runs.find, runs.search, runs.events, runs.cancel
         self.newest = partial(runs.newest, own=True)
         self.undo, self.verify, self.files, self.content = runs.undo, runs.verify, runs.files, runs.content
+        self.compare = runs.compare
         self.questions, self.question = approvals.list, approvals.show
 
     def pages(

@@ -15,12 +15,13 @@ from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
 from agent_fabric.application.runs.verify_run import Verification
 from agent_fabric.bootstrap.chat import Chat
-from agent_fabric.bootstrap.runs import diff_run, fetch_files, undo_run, verify_run
+from agent_fabric.bootstrap.runs import compare_runs, diff_run, fetch_files, undo_run, verify_run
 from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.changes import FileChange
+from agent_fabric.domain.runs.comparison import Comparison
 from agent_fabric.domain.runs.files import OpenFile, RunFileList
 from agent_fabric.domain.runs.unified_diff import FileDiff, file_diff
 from agent_fabric.interfaces.http.answers import json_answer
@@ -31,6 +32,7 @@ from agent_fabric.interfaces.http.runs.starting import about
 from agent_fabric.interfaces.http.schemas import UndoRequest
 from agent_fabric.interfaces.http.sse import wait_for_disconnect
 from agent_fabric.wire.changes import DIFF, UNDONE, diff_object, undo_object
+from agent_fabric.wire.comparisons import COMPARISON
 from agent_fabric.wire.runs import RUN_FILES, VERIFICATION
 
 MAX_DIFF_BYTES = 4_000_000
@@ -38,11 +40,12 @@ MAX_DIFF_BYTES = 4_000_000
 
 EXACT = "Whether bytes that are no text, and everything else that is known about files, are kept as they are."
 LAST = 2**31 - 1
+OtherRun = Annotated[str, Path(description="The run that it is compared with, or the beginning of its id.")]
 
 
 def add_changes(routes: Routes, runs: ServedRuns, chat: Chat) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    look, take_back = diff_run(runs.records), undo_run(runs.records)
+    look, take_back, beside = diff_run(runs.records), undo_run(runs.records), compare_runs(runs.records)
 
     @routes.get("/diff", Scope.RUNS_READ, "Show what a run changed", DIFF, fails=[404, 503])
     async def diff(
@@ -56,6 +59,11 @@ def add_changes(routes: Routes, runs: ServedRuns, chat: Chat) -> None:
         found = await look(await runs.find(run_id, by=by))
         rest = replace(found, changes=found.changes[skip:])
         return json_answer(await asyncio.to_thread(_describe, look, rest, contents, exact))
+
+    @routes.get("/compare/{other}", Scope.RUNS_READ, "Compare a run with another one", COMPARISON, fails=[404, 503])
+    async def compare(by: Principal, run_id: RunIdPath, other: OtherRun) -> Comparison:
+        """Where they part, turn by turn, and how what they left differs."""
+        return await beside(await runs.find(run_id, by=by), await runs.find(other, by=by))
 
     @routes.post("/undo", Scope.RUNS, "Take back what a run changed", UNDONE, fails=[403, 404, 409, 503, 507])
     async def undo(
