@@ -169,7 +169,7 @@ class Transport:
             return read(value)
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise AnswerUnusable(
-                f"The answer of {self.address} is not understood: {type(problem).__name__} {problem}",
+                f"The answer of {self.address} is not that of agent-fabric: {_difference(problem)}",
                 hint=await self._versions(),
             ) from problem
 
@@ -451,3 +451,10 @@ def _answer_text(problem: BaseException) -> str:
 
 def _problem_text(value: str | float | bool | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _difference(problem: Exception) -> str:
+    """Say in what an answer differs from what was expected."""
+    if isinstance(problem, KeyError):
+        return f"it has no {problem.args[0]!r}"
+    return str(problem) if isinstance(problem, ValueError) else "it has another form"

@@ -79,7 +79,7 @@ SCHEDULES = Shape(ScheduleList, parts=[SCHEDULE])
 EXPLANATION = Shape(
     Explanation,
     "answer at text due_at reason? run_id fired_at late_s server? about? by? dead_from dead_until before after rule?"
-    " revision approval_id? waits_since",
+    " revision approval_id? waits_since timezone",
     name="ScheduleExplanation",
     about="Why a schedule did or did not do something at a time.",
 )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from agent_fabric.application.ports.audit import ActLog, AuditChain, ChainReport
 from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.dataclass import dataclass
+from agent_fabric.domain.plural import count_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class VerifyChain:
             damage.append(f"no entry of the chain has the hash {expect}")
         if report.unknown_key and not shared:  # or a change would go unnoticed if only another key is named with it
             damage.append(
-                f"{report.unknown_key} entries of the chain were made with another key, so they cannot be "
+                f"{count_of(report.unknown_key, 'entry', 'entries')} of the chain, made with another key, cannot be "
                 "verified; if other users work in this folder, or your key was lost, check the rest with --shared"
             )
         return replace(report, damage=tuple(damage))

@@ -109,7 +109,7 @@ def _planned_firings(rule: Rule, read_cron: ReadCron, instants: Iterable[float])
     for at in instants:
         local = datetime.fromtimestamp(at, zone)
         note = _again(local) if walls is None else _oddity(walls, zone, local)
-        planned.append(PlannedFiring(at, local.isoformat(), note))
+        planned.append(PlannedFiring(at, local.isoformat(timespec="seconds"), note))
     return planned
 
 

@@ -10,6 +10,7 @@ from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.identity.principals import Principal
+from agent_fabric.domain.plural import count_of
 
 
 class Keyring(KeySealer, Protocol):
@@ -94,7 +95,9 @@ class RotateKeys:
         return Rotation(keyring.generation, made, resealed, runs)
 
     async def _record(self, by: Principal, deed: Deed, done: Rotation) -> Rotation:
-        detail = f"{done.secrets} secrets and {done.runs} runs sealed again" + ("; a new key" if done.new_key else "")
+        detail = f"{count_of(done.secrets, 'secret')} and {count_of(done.runs, 'run')} sealed again" + (
+            "; a new key" if done.new_key else ""
+        )
         about = f"key {done.generation}"
         await self.storage.acts.record(Act.of(by, deed, at=self.storage.clock.now(), about=about, detail=detail))
         return done

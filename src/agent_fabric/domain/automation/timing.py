@@ -173,6 +173,12 @@ def names_hours(expression: str) -> bool:
     return not plain_expression(expression).split()[1].startswith("*")
 
 
+def shown_instant(instant: float, timezone: str) -> str:
+    """Return an instant for people, to the second, in a zone."""
+    text = datetime.fromtimestamp(instant, ZoneInfo(timezone)).isoformat(timespec="seconds")
+    return text.replace("+00:00", "Z") if timezone == "UTC" else text
+
+
 def iso_utc(instant: float) -> str:
-    """Return an instant as text, for people and for keys."""
+    """Return an instant as text, for keys."""
     return datetime.fromtimestamp(instant, UTC).isoformat().replace("+00:00", "Z")

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from agent_fabric.domain.automation.firing import AskedPerson, Firing, FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import SET_BACK, RuleVersion, zone_of
-from agent_fabric.domain.automation.timing import Timing, WallTimes, due_between, iso_utc, names_hours, place
+from agent_fabric.domain.automation.timing import Timing, WallTimes, due_between, names_hours, place, shown_instant
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import RunId
 
@@ -80,23 +80,29 @@ class Explanation:
     """What a person has to answer before it goes on; empty: nothing."""
     waits_since: float | None = None
     """Since when a person is asked."""
+    timezone: str = "UTC"
+    """Of the schedule; the sentence tells times in it."""
+
+    def _moment(self, instant: float) -> str:
+        return shown_instant(instant, self.timezone)
 
     def after_set_back(self, version: RuleVersion) -> "Explanation":
         """Return the same, and that the interval counts anew since the clock was set back."""
         by = version.changed_by.removeprefix(SET_BACK)
-        text = f"{self.text} The clock was set back{by} at {iso_utc(version.since)}, and the interval counts from then."
+        at = self._moment(version.since)
+        text = f"{self.text} The clock was set back{by} at {at}, and the interval counts from then."
         return replace(self, text=text)
 
     def waiting_for(self, asked: AskedPerson, *, now: float) -> "Explanation":
         """Return the same, and that the run in its way waited for a person then, or that its run does so now."""
-        approval, since = asked.approval_id, iso_utc(asked.since)
+        approval, since = asked.approval_id, self._moment(asked.since)
         if asked.decided_at is not None:
             by = asked.decided_by or "nobody in time"
-            said = f"That run waited for a person from {since} to {iso_utc(asked.decided_at)}, answered by {by}"
+            said = f"That run waited for a person from {since} to {self._moment(asked.decided_at)}, answered by {by}"
         elif now < asked.expires_at:
             said = f"Run {asked.run_id} waits for a person since {since}"
         else:
-            said = f"That run waited for a person from {since} to {iso_utc(asked.expires_at)}, and nobody answered"
+            said = f"That run waited for a person from {since} to {self._moment(asked.expires_at)}, and nobody answered"
         text = f"{self.text} {said} (fabric approvals show {approval})."
         return replace(self, text=text, approval_id=approval, waits_since=asked.since)
 
@@ -135,9 +141,16 @@ class Explain:
     def __call__(self, asked: AskedTime) -> Explanation:
         """Say what happened at a time, and why."""
         version = self._version(asked.instant)
-        found = self._explain(asked)
+        found = replace(self._explain(asked), timezone=self._zone)
         counts_anew = version is not None and version.changed_by.startswith(SET_BACK)
         return found.after_set_back(version) if counts_anew and version is not None else found
+
+    @property
+    def _zone(self) -> str:
+        return self.history.versions[-1].rule.timezone if self.history.versions else "UTC"
+
+    def _moment(self, instant: float) -> str:
+        return shown_instant(instant, self._zone)
 
     def _explain(self, asked: AskedTime) -> Explanation:
         at = asked.instant
@@ -156,13 +169,13 @@ class Explain:
             text = "There was no such schedule then."
             return Explanation(answer=Verdict.NOT_DUE, at=at, reason="not_yet_made", text=text)
         if due is None and row is None:
-            return self._not_due(version, timing, at, "no_instant", f"Its rule then was {version.rule.text}.")
+            return self._not_due(version, timing, at, "no_instant")
         due = row.due_at if due is None and row is not None else due
         assert due is not None
         if row is None and not version.is_active:
             return self._explain_pause(version, at, due)
         if row is None and due > self.history.now:
-            return self._not_due(version, timing, at, "future", "It will be due then.", due)
+            return self._not_due(version, timing, at, "future", due)
         if row is None or row.reason in _MISSES or not row.server:
             dead = self._dead_at(due)
             if dead is not None:
@@ -204,7 +217,9 @@ class Explain:
         to = placed.instants[0]
         what = self(AskedTime(to))
         said = "did not exist" if placed.skipped else "came twice"
-        text = f"{wall:%H:%M} {said} on {wall:%Y-%m-%d} in {rule.timezone}: it was due at {iso_utc(to)}. {what.text}"
+        text = (
+            f"{wall:%H:%M} {said} on {wall:%Y-%m-%d} in {rule.timezone}: it was due at {self._moment(to)}. {what.text}"
+        )
         found = _explanation(Verdict.MOVED, asked.instant, text, version, due_at=to, reason=what.answer.value)
         found = replace(found, run_id=what.run_id, fired_at=what.fired_at, late_s=what.late_s)
         return replace(found, server=what.server, about=what.about)
@@ -229,14 +244,20 @@ class Explain:
 
     def _explain_pause(self, version: RuleVersion, at: float, due: float) -> Explanation:
         removed = "removed" if version.removed else Reason.PAUSED.value
-        text = f"It was {removed} by {version.changed_by or 'someone'} since {iso_utc(version.since)}."
+        stands = "is" if due > self.history.now else "was"
+        text = f"It {stands} {removed} by {version.changed_by or 'someone'} since {self._moment(version.since)}."
         found = _explanation(Verdict.SKIPPED, at, text, version, due_at=due, reason=removed)
         return replace(found, by=version.changed_by)
 
     def _not_due(
-        self, version: RuleVersion, timing: Timing, at: float, reason: str, text: str, due: float | None = None
+        self, version: RuleVersion, timing: Timing, at: float, reason: str, due: float | None = None
     ) -> Explanation:
-        text = text if due is not None else f"It was not due. {text}"
+        if due is not None:
+            text = f"It will be due then, at {self._moment(due)}."
+        elif at > self.history.now:
+            text = f"It will not be due then. Its rule is {version.rule.text}."
+        else:
+            text = f"It was not due. Its rule then was {version.rule.text}."
         found = _explanation(Verdict.NOT_DUE, at, text, version, due_at=due, reason=reason)
         return replace(found, before=_last_before(timing, at), after=next(timing.after(at), None))
 
@@ -253,8 +274,8 @@ class Explain:
     def _nobody(
         self, version: RuleVersion, at: float, due: float, dead: tuple[float | None, float | None], row: Firing | None
     ) -> Explanation:
-        since = "the beginning" if dead[0] is None else iso_utc(dead[0])
-        until = "now" if dead[1] is None else iso_utc(dead[1])
+        since = "the beginning" if dead[0] is None else self._moment(dead[0])
+        until = "now" if dead[1] is None else self._moment(dead[1])
         text = f"It was due, and no process that fires schedules was alive from {since} to {until}."
         reason, about = ("", "") if row is None else (row.reason.value, row.about)
         found = _explanation(Verdict.NOBODY_ALIVE, at, text, version, due_at=due, reason=reason)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Final
+from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.automation import SendOutcome
 from agent_fabric.application.ports.http import HttpError, HttpRequest
@@ -26,6 +27,13 @@ class GuardedSender:
             answer = await self._requests.send(request, timeout_s=TIMEOUT_S)
         except FabricError as problem:
             return SendOutcome(0, problem.message)
+        except PermissionError:
+            host = urlsplit(url).hostname or url
+            return SendOutcome(
+                0,
+                f"{host} is on this machine or a private network. If it may be sent to, name it in the configuration: "
+                f'web.allow_hosts: ["{host}"]',
+            )
         except (HttpError, OSError, ValueError) as problem:  # whatever the other side or the way there does
             return SendOutcome(0, f"{type(problem).__name__}: {problem}")
         return SendOutcome(answer.status)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from agent_fabric.application.automation.rearm_intervals import SET_BACK_EVENT, RearmIntervals
-from agent_fabric.domain.automation.timing import iso_utc
+from agent_fabric.domain.automation.timing import shown_instant
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.testing.fakes import FrozenClock
 from unit.application.automation.simulated_servers import START, World
@@ -67,7 +67,10 @@ async def test_why_says_that_the_clock_was_set_back() -> None:
     last = max((each for each in await world.store.history.firings("job", limit=100)), key=lambda each: each.fired_at)
     assert newest.due_at > clock.time
     told = await world.explain("job", str(clock.time))
-    assert f"The clock was set back by 3600 s at {iso_utc(set_at)}, and the interval counts from then." in told.text
+    assert (
+        f"The clock was set back by 3600 s at {shown_instant(set_at, 'UTC')}, and the interval counts from then."
+        in told.text
+    )
     assert last.fired_at >= set_at
 
 

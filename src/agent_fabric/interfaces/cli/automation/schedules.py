@@ -13,6 +13,7 @@ import typer
 
 from agent_fabric.domain.automation.crontab import MAX_CHARACTERS
 from agent_fabric.domain.automation.schedule import shown_interval
+from agent_fabric.domain.automation.timing import shown_instant
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import count_of
 from agent_fabric.interfaces.cli.automation.local_automation import SCHEDULES, Schedules, planned_by, rule_from
@@ -270,11 +271,12 @@ def why(
     when = instant or str(time.time())
     found = SCHEDULES(at, lambda schedules: schedules.why(name, when))
     nearest = [
-        f"  nearest {key}: {datetime.fromtimestamp(found[key], ZoneInfo('UTC')).isoformat()}\n"
+        f"  nearest {key}: {shown_instant(found[key], found['timezone'])}\n"
         for key in ("before", "after")
         if found.get(key) is not None
     ]
-    return at.print(found, f"{plain(found['answer'])}: {plain(found['text'])}\n" + "".join(nearest))
+    answer = "future" if found["reason"] == "future" else plain(found["answer"])
+    return at.print(found, f"{answer}: {plain(found['text'])}\n" + "".join(nearest))
 
 
 @app.command()

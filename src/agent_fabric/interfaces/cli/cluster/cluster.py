@@ -12,6 +12,7 @@ from agent_fabric.application.ports.cluster import Member
 from agent_fabric.bootstrap.records import Records, store_address
 from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.plural import count_of
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import configuration, require_a_person
@@ -95,7 +96,8 @@ def _outcome(report: "DrillReport") -> str:
         waited = f"{report.lease_ttl_s:g} s of lease"
         return f"Failed: nobody took run {report.run_id} over after {waited}. See who is there: fabric cluster status"
     late = "" if report.takeover_s <= report.expected_s else f", later than the {report.expected_s:g} s to expect"
-    steps = f"{report.finished} steps, {report.finished_before} of them before the kill, {report.repeated} repeated"
+    steps = f"{count_of(report.finished, 'step')}"
+    steps += f", {report.finished_before} of them before the kill, {report.repeated} repeated"
     word = "Passed" if report.passed else "Failed"
     return (
         f"{word}: taken over after {report.takeover_s:.1f} s (lease {report.lease_ttl_s:g} s{late}) by "
@@ -117,10 +119,10 @@ def _text(found: ClusterView) -> str:
 def _line(member: Member, now: float) -> str:
     left = member.lease_until - now
     lease = f"lease {left:.0f} s" if member.state != "gone" else f"lapsed {-left:.0f} s ago"
-    what = f"{member.role:<7}  {member.state:<8}  {member.running} of {member.slots} runs  {lease}"
+    what = f"{member.role:<7}  {member.state:<8}  {member.running} of {count_of(member.slots, 'run')}  {lease}"
     pools = "" if tuple(member.pools) == (DEFAULT_POOL,) else f"  pool {', '.join(member.pools)}"
     return f"{member.worker_id[:8]}  {what}  {member.name}  {member.home}{pools}  {member.version}".rstrip()
 
 
 def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
+    return count_of(count, "run")

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from agent_fabric.domain.plural import count_of
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root
@@ -41,9 +42,10 @@ def worker(
     from agent_fabric.bootstrap.worker import open_worker  # noqa: PLC0415 - `--help` needs none of it
 
     def tell(worker_id: str) -> None:
-        shown = loaded.config.server.max_running
-        line = json.dumps({"worker_id": worker_id, "pid": os.getpid(), "slots": shown})
-        sys.stdout.write(f"{line if as_json else f'fabric worker: {worker_id} drives up to {shown} runs ({root})'}\n")
+        slots = loaded.config.server.max_running
+        text = f"fabric worker: {worker_id} drives up to {count_of(slots, 'run')} ({root})"
+        line = json.dumps({"worker_id": worker_id, "pid": os.getpid(), "slots": slots})
+        sys.stdout.write(f"{line if as_json else text}\n")
         sys.stdout.flush()
 
     async def work() -> None:

@@ -13,6 +13,7 @@ from agent_fabric.application.ports.runs import FoundRun, RunRecord
 from agent_fabric.domain.errors import ConfigError, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog, RunIndex
@@ -20,7 +21,7 @@ from agent_fabric.interfaces.cli.durations import moment_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
-from agent_fabric.interfaces.cli.output import capable, colourful, json_text, print_warning
+from agent_fabric.interfaces.cli.output import capable, colourful, json_text, laid_out, print_warning
 from agent_fabric.interfaces.cli.pager import open_pager, pager_command
 from agent_fabric.interfaces.cli.place import RUNS, Place, PlainPlace, RunAccess, RunChoice, choose_run, refuse_if
 from agent_fabric.interfaces.cli.runs.result_lines import closing_lines, effect_texts, evidence_lines, warning_lines
@@ -127,7 +128,9 @@ def show(
         with open_pager("" if follow else pager_command(sys.stdout)) as out:
             RUNS(at, partial(reading.print_transcript, out=out))
     if reading.damaged:
-        print_warning(f"{reading.damaged} events cannot be read. See what is damaged: fabric verify {reading.found}")
+        print_warning(
+            f"{count_of(reading.damaged, 'event')} cannot be read. See what is damaged: fabric verify {reading.found}"
+        )
     return FAILED if reading.damaged else COMPLETED
 
 
@@ -178,14 +181,14 @@ class _Reading:
                 status = consequences(self.found, None, events).status or status
                 lines = (line for event in filter(self._is_wanted, events) for line in transcript.lines(event))
                 # In a thread, as a pager takes no more than fits on its screen: connections stay alive meanwhile.
-                await asyncio.to_thread(_write_lines, out, lines)
-        _write_lines(out, transcript.rest())
+                await asyncio.to_thread(write_lines, out, lines)
+        write_lines(out, transcript.rest())
         if (result := await self._final_result(place, status)) is not None and not self._wanted:
             closing = [*evidence_lines(result, sys.stdout), *effect_texts(result.effects, sys.stdout, files=True)]
             if not transcript.has_warned:  # an older log
                 closing += warning_lines(result.effects, result.outcome, sys.stdout)
             closing += closing_lines(result.effects, result.outcome, sys.stdout)
-            _write_lines(out, (f"{INDENT}{line}" for line in closing))
+            write_lines(out, (f"{INDENT}{line}" for line in closing))
 
     async def _final_result(self, place: RunAccess, status: RunStatus) -> RunResult | None:
         """Return what came of a run that completed, and what bears it out, unless its log cannot tell."""
@@ -202,8 +205,10 @@ class _Reading:
         return not self._wanted or event.body.kind in self._wanted
 
 
-def _write_lines(out: TextIO, lines: Iterable[str]) -> None:
-    out.writelines(f"{line}\n" for line in lines)
+def write_lines(out: TextIO, lines: Iterable[str]) -> None:
+    """Write lines; those that a terminal or its pager would break within a word are broken between words."""
+    indents = ((line, max(len(line) - len(line.lstrip(" ")), len(INDENT))) for line in lines)
+    out.writelines(f"{laid_out(line, sys.stdout, indent=' ' * indent)}\n" for line, indent in indents)
     out.flush()
 
 

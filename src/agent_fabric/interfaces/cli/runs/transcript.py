@@ -56,6 +56,8 @@ from agent_fabric.interfaces.cli.output import paint, plain
 from agent_fabric.interfaces.cli.runs.result_lines import warning_lines
 from agent_fabric.interfaces.cli.runs.step_lines import seconds
 
+MAX_DEPTH = 3
+"""Named values within values are shown as such so deep."""
 MAX_FOLDED_LINES: Final = 20
 MAX_FOLDED_CHARS: Final = 2_000
 INDENT: Final = " " * 10
@@ -93,6 +95,8 @@ class Transcript:
         """Arguments of the calls in the last answer of each lane, until the call is shown."""
         self._asking: dict[LaneId | None, ModelCalled] = {}
         """Models that have not answered yet."""
+        self._problem = ""
+        """Why a model gave no answer the last time."""
         self.has_warned = False
         """It was said that not all is done."""
 
@@ -207,7 +211,8 @@ class Transcript:
             case ModelFailed():
                 again = "" if body.retryable else ", final"
                 about = f"{plain(body.error_type)} (attempt {body.attempt}{again})"
-                return "model error", "red", about, body.error_message
+                is_new, self._problem = body.error_message != self._problem, body.error_message
+                return "model error", "red", about if is_new else f"{about}, as before", body.error_message * is_new
             case GuidanceGiven():
                 return "told the model", "yellow", body.reason, body.message
             case ContextCompacted():
@@ -375,10 +380,14 @@ class Transcript:
         whose = f"{plain(event.lane)}  " if event.lane and self._names_lanes else ""
         return f"{at}  {whose}{self._paint(label, style)}  {text}".rstrip()
 
-    def _values(self, values: Mapping[str, Any]) -> Iterator[str]:
-        """Yield named values: texts as they are, the rest as JSON."""
+    def _values(self, values: Mapping[str, Any], depth: int = 1) -> Iterator[str]:
+        """Yield named values: texts as they are, named values in them below, what lies deeper as JSON."""
         for name, value in values.items():
             if value is None or value in ("", [], {}):
+                continue
+            if isinstance(value, Mapping) and depth < MAX_DEPTH:
+                yield f"{INDENT}{self._paint(f'{plain(str(name))}:', 'dim')}"
+                yield from (f"  {line}" for line in self._values(value, depth + 1))
                 continue
             text = _value_text(value)
             label = self._paint(f"{plain(str(name))}:", "dim")

@@ -103,6 +103,9 @@ class LiveView:
         self._told_at = 0.0
         self._noticed_at = -_NOTICE_EVERY_S
         self._noticed = ""
+        self._failure: tuple[str, LaneId | None, str] | None = None
+        """The last thing that happened, if it was that a model failed: where, and how."""
+        self._attempts = 0
         self._calls: dict[tuple[RunId, CallId], ToolCalled] = {}
         """Tool calls under way."""
         self.wants_deltas = self._terminal
@@ -112,6 +115,8 @@ class LiveView:
         self._prefix = self._prefixes.get(run_id, "")
         try:
             for event in events:
+                if not isinstance(event.body, ModelCalled | ModelFailed):
+                    self._tell_attempts()
                 self._show(run_id, event, over)
         except OSError:
             self._leave()
@@ -276,7 +281,7 @@ class LiveView:
                 if self._verbose:
                     self._print(colour(plain_lines(f"thought: {body.text}"), "dim", self._stream))
             case ModelFailed() as body:
-                self._remark(label, "model", one_line(body.error_message))
+                self._show_failure(label, event.lane, body)
             case ToolCallRecovered() as body:
                 self._remark(label, "read from its text:", ", ".join(body.tools))
             case CloudFallbackUsed() as body:
@@ -304,6 +309,24 @@ class LiveView:
         how = "for the project folder" if body.routing_method == RoutingMethod.PROJECT else f"by {body.routing_method}"
         why = f", because {plain(body.reasons[0])}" if body.reasons else ""
         self._line(f"     chosen {how}: {', '.join(body.specialist_ids)}{why}")
+
+    def _show_failure(self, label: str, lane: LaneId | None, body: ModelFailed) -> None:
+        """Show why a model gave no answer; what is the same as before is only counted."""
+        failure = (self._prefix, lane, body.error_message)
+        if self._failure != failure:
+            self._tell_attempts()
+            self._failure, self._attempts = failure, 1
+            self._remark(label, "model", one_line(body.error_message))
+            return
+        self._attempts += 1
+        if self._terminal:
+            self._pass(f"     the same, {self._attempts} times")
+
+    def _tell_attempts(self) -> None:
+        """Say how often a model has failed in the same way, once something else happens."""
+        if self._attempts > 1:
+            self._line(f"     the same, {self._attempts} times")
+        self._failure, self._attempts = None, 0
 
     def _remark(self, label: str, word: str, text: str, *, style: str = "yellow") -> None:
         self._line(f"{label}  {colour(word, style, self._stream)} {text}")

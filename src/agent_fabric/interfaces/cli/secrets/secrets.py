@@ -19,6 +19,7 @@ from agent_fabric.bootstrap.runs import change_secrets
 from agent_fabric.bootstrap.this_machine import require_made_here
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError, SecretNotFound
+from agent_fabric.domain.plural import count_of
 from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
 from agent_fabric.infrastructure.secrets.key_needs import LostPlace
 from agent_fabric.infrastructure.secrets.keyring import Keyring
@@ -163,7 +164,7 @@ def rotate_keys(
 def _print_rotated(done: Json, place: str, at: Place) -> int:
     generation = plain(done["generation"])
     key = f"a new key, {generation}," if done["new_key"] else f"the key {generation}"
-    changed = f"{done['secrets']} secrets, {done['runs']} runs changed"
+    changed = f"{count_of(done['secrets'], 'secret')}, {count_of(done['runs'], 'run')} changed"
     text = f"Everything here is sealed with {key} now ({changed}).\n"
     if done["dropped_old"]:
         text += "All other keys are forgotten.\n"

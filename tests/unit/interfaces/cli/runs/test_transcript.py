@@ -1,16 +1,28 @@
 """A log as a transcript: every kind of event, nothing that steers a terminal, nothing kept in memory."""
 
+import io
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, ToolErred, ToolReturned
+from agent_fabric.domain.events import (
+    Event,
+    ModelFailed,
+    RunCancelled,
+    RunCompleted,
+    ToolCalled,
+    ToolErred,
+    ToolReturned,
+)
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.models.messages import ToolCallRequest, Usage
-from agent_fabric.interfaces.cli.runs.transcript import MAX_FOLDED_LINES, Transcript
+from agent_fabric.interfaces.cli.runs.logs import write_lines
+from agent_fabric.interfaces.cli.runs.transcript import INDENT, MAX_FOLDED_LINES, Transcript
+from agent_fabric.interfaces.cli.runs.view import LiveView
 from unit.infrastructure.runs.log.every_kind import RUN, all_ends, answered, asked
 
 LANE = LaneId("engineering")
@@ -90,3 +102,64 @@ def test_a_model_that_has_not_answered_is_named_at_the_end() -> None:
     assert list(transcript.rest()) == ["          waits for the model qwen2.5:14b (engineering)"]
     text_of(transcript, event(2, answered(usage=Usage(1, 1))))
     assert list(transcript.rest()) == []
+
+
+@pytest.mark.proves("DB-9")
+def test_values_within_values_are_shown_by_name_and_not_as_raw_json() -> None:
+    given = {"payload": {"count": 2, "by": {"ann": "x"}}, "list": [{"a": 1}]}
+    called = event(1, ToolCalled(tool="tell", args=given, call_id=CallId("1"), attempt=1))
+    _, _, *values = Transcript(RUN).lines(called)
+    assert [line.removeprefix(INDENT) for line in values] == [
+        "payload:",
+        "  count: 2",
+        "  by:",
+        "    ann: x",
+        'list: [{"a": 1}]',
+    ]
+
+
+@pytest.mark.proves("DB-9")
+def test_a_model_server_that_is_still_dead_is_explained_once() -> None:
+    shown = text_of(Transcript(RUN), *(event(number, unreachable(number)) for number in (1, 2, 3)))
+    assert shown.count("No answer") == 1
+    assert shown.count("as before") == 2
+
+
+@pytest.mark.proves("DB-9")
+def test_while_a_run_goes_on_the_same_failure_is_counted() -> None:
+    stream = io.StringIO()
+    view = LiveView(stream)
+    for number in (1, 2, 3):
+        view.publish(RUN, [event(number, unreachable(number))])
+    assert stream.getvalue() == "  1  model No answer\n"
+    view.publish(RUN, [event(4, RunCancelled(by="ada", reason=""))])
+    assert stream.getvalue() == "  1  model No answer\n     the same, 3 times\n"
+
+
+@pytest.mark.proves("DB-9")
+def test_a_terminal_breaks_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("COLUMNS", "40")
+    pager = io.StringIO()
+    words = "several words that are longer than the terminal is wide, together"
+    write_lines(pager, [INDENT + words])
+    lines = pager.getvalue().splitlines()
+    assert all(line.startswith(INDENT) and len(line) < 40 for line in lines)
+    assert " ".join(line.strip() for line in lines) == words
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def unreachable(attempt: int) -> ModelFailed:
+    return ModelFailed(
+        error_type="model_unreachable",
+        error_message="No answer",
+        hint="",
+        attempt=attempt,
+        retryable=True,
+        retry_after_s=None,
+        duration_s=0.1,
+    )
