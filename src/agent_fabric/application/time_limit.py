@@ -13,7 +13,10 @@ LOOK_EVERY_S: Final = 0.25
 
 
 class TimeLimit:
-    """Cancels what runs in this context when its time is over, and raises TimeoutError in its place."""
+    """Cancels what runs in this context when its time is over, and raises TimeoutError in its place.
+
+    Its cause is how what ran there took being cancelled.
+    """
 
     __slots__ = ("_cancelling", "_seconds", "_watch", "at", "is_over", "task")
 
@@ -34,10 +37,10 @@ class TimeLimit:
         watch.add(self)
 
     def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, _: TracebackType | None
+        self, _kind: type[BaseException] | None, problem: BaseException | None, _: TracebackType | None
     ) -> None:
         self._watch.limits.discard(self)
-        if self.is_over and self.task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+        if self.is_over and self.task.uncancel() <= self._cancelling and isinstance(problem, asyncio.CancelledError):
             raise TimeoutError from problem
 
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from agent_fabric.application.ports.packs import StillRunning
+
 T = TypeVar("T")
 SHORT_TURN_S = 0.001
 USUAL_TURN_S = sys.getswitchinterval()
@@ -88,8 +90,15 @@ def wait_for(work: Awaitable[T]) -> T:
 
 
 async def call_function(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Call and await a coroutine function; run any other one on a thread of its own."""
+    """Call and await a coroutine function; run any other one on a thread of its own.
+
+    Raises:
+        StillRunning: the call was cancelled; a thread cannot be ended, so the function goes on.
+    """
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
-    output = await on_own_thread(lambda: function(*args, **kwargs))
+    try:
+        output = await on_own_thread(lambda: function(*args, **kwargs))
+    except asyncio.CancelledError:
+        raise StillRunning from None
     return await output if inspect.isawaitable(output) else output  # a lambda or partial around a coroutine

@@ -477,6 +477,17 @@ async def test_command_that_hangs_is_ended_and_what_it_printed_is_told(case: Cas
 
 
 @pytest.mark.slow
+@pytest.mark.proves("C33", "AF-066")
+async def test_plain_function_that_hangs_is_said_to_go_on(case: Case) -> None:
+    outcome = await case.run(Call("block"), DONE, **TROUBLE)
+    require_completed(outcome, summary="done")
+    assert case.told(1)["error_type"] == "TimeoutError"
+    said = case.told(1)["error"]
+    assert re.match(r"block did not end by itself and goes on: .* It was waited for \d+\.\d s; ", said), said
+    assert "look at what it has done before you call it again" in said
+
+
+@pytest.mark.slow
 async def test_thread_of_a_tool_that_hangs_does_not_keep_the_process(tmp_path: Path) -> None:
     async with ScriptedModel([Call("block"), DONE]) as model:
         fabric = Fabric(tmp_path, settings(model.base_url, **TROUBLE))

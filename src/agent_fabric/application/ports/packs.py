@@ -1,5 +1,6 @@
 """Specialists, seen from the engine."""
 
+from asyncio import CancelledError
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -7,6 +8,10 @@ from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.domain.tools.specs import ToolSpec
+
+
+class StillRunning(CancelledError):
+    """A tool's call was cancelled, and what it has begun cannot be ended: a plain function on a thread."""
 
 
 class SpecialistPack(Protocol):

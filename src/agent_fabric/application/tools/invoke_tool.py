@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.file_origins import FileOrigins
 from agent_fabric.application.ports.outside import OutsideCommands
-from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.application.ports.packs import SpecialistPack, StillRunning
 from agent_fabric.application.ports.runs import Prepared
 from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.application.ports.tools import ToolExecutor
@@ -59,6 +59,8 @@ MAX_KEPT_CHARS = 10_000_000
 QUICKLY_READ_CHARS = 4_000
 """So much is looked through for signs of instructions in a millisecond."""
 _LEAVE_IT = "change only other parts of the file, or read the value from the environment"
+_GOES_ON = "and goes on: it is a plain function, which nothing can end. It was waited for"
+_LOOK_FIRST = "what it does from now on is not seen, so look at what it has done before you call it again"
 CHANGED_BY_PERSON = "A person changed the arguments of this call before it ran; these were used"
 
 
@@ -330,11 +332,13 @@ class InvokeTool:
             if task is None or task.cancelling():
                 raise
             return (error_event("CancelledError", "the tool cancelled itself"),)
-        except TimeoutError:
+        except TimeoutError as problem:
             waited_s = self.clock.monotonic() - started
-            return (
-                error_event("TimeoutError", f"{call.tool} did not end by itself and was ended after {waited_s:.1f} s"),
+            goes_on = isinstance(problem.__cause__, StillRunning)
+            message = (
+                f"{call.tool} did not end by itself {_GOES_ON if goes_on else 'and was ended after'} {waited_s:.1f} s"
             )
+            return (error_event("TimeoutError", message + (f"; {_LOOK_FIRST}" if goes_on else "")),)
         except PermissionError as problem:
             text = shown.text(str(problem)) or "permission denied"
             return (error_event("PermissionError", text), _violation(call, text))
