@@ -235,8 +235,8 @@ class MemoryWorkspaces:
     async def discard(self, run_id: RunId) -> None:
         """Nothing to remove."""
 
-    async def copy(self, workspace: str, run_id: RunId) -> None:
-        """Nothing to copy."""
+    async def copy(self, workspace: str, run_id: RunId) -> bool:
+        return False
 
     def usable(self, workspace: str) -> bool:
         return workspace not in self.missing

@@ -43,7 +43,7 @@ class NewRun:
     prepare: Callable[[], Awaitable[bool]]
     """Makes its folder, before the run becomes durable; tells whether there was none."""
     discard: Callable[[], Awaitable[None]]
-    """Removes the folder again, if the run did not become durable."""
+    """Removes the folder again, if the run did not become durable; whoever was faster keeps it."""
 
 
 class Prepared(NamedTuple):
@@ -434,8 +434,10 @@ class Workspaces(Protocol):
         """Remove the folder of a run that did not become durable."""
         ...
 
-    async def copy(self, workspace: str, run_id: RunId) -> None:
-        """Make the run's folder with a copy of another workspace inside.
+    async def copy(self, workspace: str, run_id: RunId) -> bool:
+        """Make the run's folder with a copy of another workspace inside, all of it at once; one that is there stays.
+
+        Tell whether there was none before.
 
         Raises:
             StoreUnavailable: it cannot be made.

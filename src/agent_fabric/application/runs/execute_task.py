@@ -8,7 +8,7 @@ from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.domain.dataclass import dataclass
-from agent_fabric.domain.errors import FabricError, StoreFull, StoreUnavailable
+from agent_fabric.domain.errors import FabricError, RunNotFound, StoreFull, StoreUnavailable
 from agent_fabric.domain.events import TASK_FIELDS, Body, Event, RunCreated
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import LaneId, RunId
@@ -91,7 +91,7 @@ class ExecuteTask:
 
         Raises:
             RecruitError: as above.
-            FabricError: the folder or the run cannot be made; nothing of either stays.
+            FabricError: the folder or the run cannot be made; nothing of either stays, unless there is such a run.
         """
         if task.workflow is None:
             self.recruit.require_known(task)
@@ -106,7 +106,7 @@ class ExecuteTask:
             held = await self.runs.create(run_id, events)
         except FabricError as problem:
             if made:
-                await self.workspaces.discard(run_id)
+                await discard_uncreated(run_id, self.runs, self.workspaces)
             if isinstance(problem, StoreUnavailable):  # there is no run that could be resumed
                 problem.hint = _NOT_STARTED[isinstance(problem, StoreFull)]
             raise
@@ -116,8 +116,7 @@ class ExecuteTask:
 
     async def _make_folder(self, run_id: RunId, task: Task, copy_of: str) -> bool:
         if copy_of:
-            await self.workspaces.copy(copy_of, run_id)
-            return True
+            return await self.workspaces.copy(copy_of, run_id)
         return await self.workspaces.prepare(run_id, at=task.workspace)
 
     def _untrusted_text(self, run_id: RunId, task: Task) -> str:
@@ -146,6 +145,19 @@ class ExecuteTask:
             fabric_version=self.fabric_version,
         )
         return Event(seq=0, ts=self.clock.now(), lane=None, step="", body=created)
+
+
+async def discard_uncreated(run_id: RunId, runs: RunRepository, workspaces: Workspaces) -> None:
+    """Remove the folder of a run that did not become durable.
+
+    It stays where somebody else has created the run meanwhile, and where that cannot be told.
+    """
+    try:
+        await runs.status(run_id)
+    except RunNotFound:
+        await workspaces.discard(run_id)
+    except StoreUnavailable:
+        pass
 
 
 def _is_project(task: Task) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 from agent_fabric.application.ports.runs import NewRun, RunRepository, Workspaces
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.claimed_run import ClaimedRun
+from agent_fabric.application.runs.execute_task import discard_uncreated
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
@@ -83,7 +84,7 @@ class ChildRuns:
             run_id=run_id,
             created=self.first_event(run_id, task),
             prepare=partial(self.workspaces.prepare, run_id, at=state.workspace),
-            discard=partial(self.workspaces.discard, run_id),
+            discard=partial(discard_uncreated, run_id, self.runs, self.workspaces),
         )
 
     async def see_through(self, action: RunChild, *, by: Literal["person", "server"]) -> Sequence[Body]:

@@ -1,16 +1,21 @@
 """A run's folder is made before its transaction, and its log is read once."""
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from agent_fabric.application.ports.runs import HeldLog
-from agent_fabric.domain.errors import StoreFull
+from agent_fabric.domain.errors import DriverConflict, StoreFull, StoreUnavailable
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.models.messages import LLMResponse, Message, ToolCallRequest, Usage
 from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
+from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.testing.fakes import MemoryHeldRun, MemoryRuns, MemoryWorkspaces
 from agent_fabric.testing.workbench import Workbench, workbench
 from contract.run_repository_contract import CREATED, run_created
@@ -62,7 +67,7 @@ async def finish(_: Sequence[Message]) -> LLMResponse:
     return LLMResponse(content="", tool_calls=(call,), usage=Usage(1, 1))
 
 
-def bench(runs: MemoryRuns, folders: MemoryWorkspaces) -> Workbench:
+def bench(runs: MemoryRuns, folders: MemoryWorkspaces | Layout) -> Workbench:
     finish_tool = make_finish_tool_def({"summary": {"type": "string"}})
     return workbench(
         lambda _: BaseSpecialistPack(system_prompt="Finish.", tools=[], finish=finish_tool),
@@ -85,6 +90,59 @@ async def test_a_folder_goes_when_the_run_could_not_be_made_unless_it_was_there_
     with pytest.raises(StoreFull):
         await bench(NotedRuns(notes, full=True), NotedFolders(notes, made=made)).execute_task.create(TASK)
     assert notes == ["prepare", "create", *(["discard"] if made else [])]
+
+
+@dataclass(frozen=True)
+class SlowMaker(Layout):
+    """Folders whose first maker pauses before it goes on to make the run."""
+
+    made: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def prepare(self, run_id: RunId, *, at: str = "") -> bool:
+        return await self._first(await super().prepare(run_id, at=at))
+
+    async def copy(self, workspace: str, run_id: RunId) -> bool:
+        return await self._first(await super().copy(workspace, run_id))
+
+    async def _first(self, made: bool) -> bool:
+        if made:
+            self.made.set()
+            await self.go_on.wait()
+        return made
+
+
+@pytest.mark.parametrize("copies", [False, True])
+async def test_who_loses_the_race_for_a_run_leaves_the_winners_folder(tmp_path: Path, copies: bool) -> None:
+    folders, run_id = SlowMaker(tmp_path), RunId("run")
+    folders.make()
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "given").write_text("from before")
+    create = partial(
+        bench(MemoryRuns(), folders).execute_task.create, TASK, run_id=run_id, copy_of=str(source) if copies else ""
+    )
+    loser = asyncio.create_task(create())
+    await folders.made.wait()
+    await create()
+    made = Path(folders.workspace(run_id)) / "made"
+    made.write_text("by the winner")
+    folders.go_on.set()
+    with pytest.raises(DriverConflict):
+        await loser
+    with pytest.raises(DriverConflict):
+        await create()
+    assert made.read_text() == "by the winner"
+    assert sorted(each.name for each in made.parent.iterdir()) == (["given", "made"] if copies else ["made"])
+    assert [each.name for each in made.parent.parent.iterdir()] == ["workspace"], "no copy is left beside it"
+
+
+async def test_a_copy_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    folders = Layout(tmp_path)
+    folders.make()
+    with pytest.raises(StoreUnavailable, match="cannot be copied"):
+        await folders.copy(str(tmp_path / "missing"), RunId("run"))
+    assert not list((tmp_path / "runs").rglob("*workspace*"))
 
 
 async def test_a_run_is_resumed_with_one_look_at_its_log() -> None:

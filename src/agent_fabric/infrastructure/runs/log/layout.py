@@ -172,21 +172,28 @@ class Layout:
         with suppress(FolderLinked):  # then nothing of it is ours
             await _on_thread(remove_tree, self.own("runs", run_id))
 
-    async def copy(self, workspace: str, run_id: RunId) -> None:
-        await _on_thread(self._copy, workspace, run_id)
+    async def copy(self, workspace: str, run_id: RunId) -> bool:
+        return await _on_thread(self._copy, workspace, run_id)
 
-    def _copy(self, workspace: str, run_id: RunId) -> None:
-        target = self.workspace(run_id)
+    def _copy(self, workspace: str, run_id: RunId) -> bool:
+        target = Path(self.workspace(run_id))
         require_workspace_unlinked(workspace)
         self.own("runs", run_id, "workspace")
+        if target.exists():
+            return False  # somebody else was faster, and may be at work in it
+        copied = target.with_name(f".workspace-{os.urandom(8).hex()}")
         try:
-            shutil.copytree(workspace, target, symlinks=True, copy_function=_copy_file)
+            shutil.copytree(workspace, copied, symlinks=True, copy_function=_copy_file)
+            copied.rename(target)
         except (OSError, shutil.Error) as problem:
-            remove_tree(target)
+            remove_tree(copied)
+            if problem.errno in {errno.EEXIST, errno.ENOTEMPTY} and target.exists():
+                return False
             raise StoreUnavailable(
                 f"The workspace {workspace} cannot be copied: {problem}",
                 hint="Check that there is space, and that you may read it.",
             ) from None
+        return True
 
     def usable(self, workspace: str) -> bool:
         require_workspace_unlinked(workspace)
