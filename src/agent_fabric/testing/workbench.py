@@ -6,6 +6,7 @@ from agent_fabric.application.models.model_turn import ModelTurn
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.memory import ContextSource
 from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.application.ports.runs import Workspaces
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
@@ -90,7 +91,7 @@ def workbench(  # noqa: PLR0913 - each is a part that a test may want to replace
     *,
     settings: ModelSettings = SETTINGS,
     runs: MemoryRuns | None = None,
-    workspaces: MemoryWorkspaces | None = None,
+    workspaces: Workspaces | None = None,
     max_output_chars: int = 16_000,
     policy: Policy | None = None,
     injection_signals: Callable[[str], tuple[str, ...]] = lambda _: (),

@@ -43,7 +43,7 @@ class NewRun:
     prepare: Callable[[], Awaitable[bool]]
     """Makes its folder, before the run becomes durable; tells whether there was none."""
     discard: Callable[[], Awaitable[None]]
-    """Removes the folder again, if the run did not become durable; whoever was faster keeps it."""
+    """Removes the folder again, if the run did not become durable; another process that was faster keeps it."""
 
 
 class Prepared(NamedTuple):

@@ -150,7 +150,7 @@ class ExecuteTask:
 async def discard_uncreated(run_id: RunId, runs: RunRepository, workspaces: Workspaces) -> None:
     """Remove the folder of a run that did not become durable.
 
-    It stays where somebody else has created the run meanwhile, and where that cannot be told.
+    It stays where another process has created the run meanwhile, and where that cannot be told.
     """
     try:
         await runs.status(run_id)

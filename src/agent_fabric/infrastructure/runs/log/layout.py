@@ -180,7 +180,7 @@ class Layout:
         require_workspace_unlinked(workspace)
         self.own("runs", run_id, "workspace")
         if target.exists():
-            return False  # somebody else was faster, and may be at work in it
+            return False  # another process was faster, and may be at work in it
         copied = target.with_name(f".workspace-{os.urandom(8).hex()}")
         try:
             shutil.copytree(workspace, copied, symlinks=True, copy_function=_copy_file)
