@@ -46,6 +46,7 @@ class WayIn(Enum):
     ANSWER = Entrance("a person's answer to a question, a signal to a workflow", Marks.NO, Marks.NO)
     RUN_AS_AUTHOR = Entrance("the task, if another run wrote it", Marks.YES, Marks.YES)
     FORWARDED = Entrance("a forwarded or quoted message on a channel", Marks.YES, Marks.YES)
+    EDITOR = Entrance("what an editor puts into a prompt beside the person's words", Marks.YES, Marks.YES)
     CHANNEL_FILE = Entrance("a file that a person sends on a channel", Marks.YES, Marks.YES)
     WEBHOOK = Entrance(
         "a delivery to a webhook", Marks.YES, Marks.YES, "not private with `private: false` of the webhook"

@@ -50,7 +50,7 @@ FLOORS = {
             this_machine worker workflows
         """),
     ),
-    "interfaces": (words("cli http mcp views web"), words("")),
+    "interfaces": (words("acp cli http mcp views web"), words("")),
     "interfaces/http": (
         words("a2a openai page"),
         words("""

@@ -46,7 +46,7 @@ COMMANDS = (
     *("run", "agents", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
     *("login", "logout", "whoami", "files", "compare", "eval", "worker", "cluster"),
-    *("chat", "sessions", "memory"),
+    *("acp", "chat", "sessions", "memory"),
     *("channels", "schedules", "sensors", "dead", "web", "webhooks"),
     *("nodes", "node", "fleet"),
 )

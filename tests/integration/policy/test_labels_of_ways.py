@@ -34,6 +34,7 @@ from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool, to
 from agent_fabric.infrastructure.tools.send_message import SEND_MESSAGE
 from agent_fabric.infrastructure.tools.shell import SHELL
 from agent_fabric.infrastructure.tools.web import FETCH_URL, WEB_SEARCH
+from agent_fabric.interfaces.acp.prompts import prompt_param
 from integration.policy.machines import Machines
 from integration.policy.obedient import do
 from integration.policy.place import READ_NOTES
@@ -128,6 +129,12 @@ async def conversation(on: Stage) -> Labels:
     )
 
 
+async def from_editor(on: Stage) -> Labels:
+    link = {"uri": "file:///srv/notes.md", "text": PLAIN}
+    said = prompt_param({"prompt": [{"type": "text", "text": "hello"}, {"type": "resource", "resource": link}]})
+    return await _begins(on, prompt=said.text, quotes=said.quotes)
+
+
 async def list_of_machines(on: Stage) -> Labels:
     return await reading(on, do("node_list"))
 
@@ -168,6 +175,7 @@ CELLS: dict[WayIn, dict[str, Callable[[Stage], Awaitable[Labels]]]] = {
         "quoted": lambda on: on_channel(on, "?", place=GROUP, is_addressed=True, quoted=PLAIN),
     },
     WayIn.CHANNEL_FILE: {"": lambda on: on_channel(on, "What is this?", files=(PHOTO,))},
+    WayIn.EDITOR: {"": from_editor},
     WayIn.WEBHOOK: {"": lambda on: triggered(on, "webhook mail")},
     WayIn.SENSOR: {"": lambda on: triggered(on, "sensor files")},
     WayIn.WORKSPACE: {

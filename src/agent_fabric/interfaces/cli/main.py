@@ -18,6 +18,7 @@ COMPLETED, FAILED, USAGE, WAITING, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 COMMANDS = {
     "run": "Run a task.",
     "chat": "Talk with an agent.",
+    "acp": "Be the agent of an editor: Zed, JetBrains, Neovim, Emacs (Agent Client Protocol).",
     "sessions": "Manage conversations: list, show, search, rename, fork, export, delete.",
     "memory": "Look after documents and facts: add, list, show, search, review, edit, forget, why, export, import.",
     "agents": "List, check and run agents: list, show, validate, run.",
@@ -63,7 +64,7 @@ COMMANDS = {
 }
 _ROOMS = {
     "runs": "run resume cancel diff compare undo files gc verify logs",
-    "chat": "chat sessions",
+    "chat": "acp chat sessions",
     "memory": "memory",
     "agents": "agents",
     "workflows": "workflow",

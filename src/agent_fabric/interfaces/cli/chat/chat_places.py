@@ -11,6 +11,7 @@ from agent_fabric.application.chat.undo_turns import UndoTurns
 from agent_fabric.application.chat.verify_session import VerifiedSession, VerifySession
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.chat import SessionQuery
+from agent_fabric.application.ports.events import EventSink
 from agent_fabric.bootstrap.chat import Chat, open_chat
 from agent_fabric.bootstrap.local import LocalFabric, open_local
 from agent_fabric.bootstrap.records import owner_here
@@ -28,8 +29,7 @@ from agent_fabric.domain.errors import (
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import result_of
-from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.interfaces.cli.chat.chat_view import ChatView
+from agent_fabric.domain.runs.task import Quoted, RunResult, RunStatus
 from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.wire.shape import Json
 
@@ -75,7 +75,7 @@ class LocalTalk:
 
     served = False
 
-    def __init__(self, fabric: LocalFabric, chat: Chat, view: ChatView) -> None:
+    def __init__(self, fabric: LocalFabric, chat: Chat, view: EventSink) -> None:
         self._fabric = fabric
         self._chat = chat
         self._view = view
@@ -115,9 +115,13 @@ class LocalTalk:
         """Return what was said behind a message."""
         return await self._chat.messages.after(session.session_id, message_id)
 
-    async def say(self, session: Session, text: str) -> RunId:
+    async def list(self, *, before: float | None = None, limit: int) -> Sequence[Session]:
+        """Return the sessions of the person at this terminal, the one in which something was said last first."""
+        return await self._chat.sessions.list(SessionQuery(owner=LOCAL_OWNER, before=before, limit=limit))
+
+    async def say(self, session: Session, text: str, quotes: Quoted | None = None) -> RunId:
         """Put a message into the session; return the run that answers it."""
-        return (await self._chat.send(session, text, by=self._by)).run_id
+        return (await self._chat.send(session, text, by=self._by, quotes=quotes)).run_id
 
     async def answer(self, session: Session, run_id: RunId) -> RunResult:
         """Let a turn happen, with those before it, until it ends or waits for a person."""
@@ -233,7 +237,7 @@ class LocalTalk:
         return await self._fabric.decide_approval(approval_id, answer, by=self._by)
 
 
-def local_talk(root: Path, loaded: Loaded, view: ChatView, *, asks: bool) -> "AbstractAsyncContextManager[LocalTalk]":
+def local_talk(root: Path, loaded: Loaded, view: EventSink, *, asks: bool) -> "AbstractAsyncContextManager[LocalTalk]":
     """Open the sessions of a fabric folder."""
 
     @asynccontextmanager

@@ -91,7 +91,16 @@ async def _start_there(there: "RemoteForeground", wish: TaskRequest, chosen: Run
 
 def project_here(root: Path, config: FabricConfig) -> Path:
     """Return the project in the current folder, for a run to work on."""
-    folder = project_folder(Path.cwd(), fabric_root=root)
+    return project_in(Path.cwd(), root, config)
+
+
+def project_in(path: Path, root: Path, config: FabricConfig) -> Path:
+    """Return the project in a folder, for a run to work on.
+
+    Raises:
+        ConfigError: it is no project, or the fabric folder could not be hidden in it.
+    """
+    folder = project_folder(path, fabric_root=root)
     require_hideable(root, folder, config)
     return folder
 
