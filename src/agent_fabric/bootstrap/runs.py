@@ -325,3 +325,10 @@ def serve_evals(
 
     evals = open_evals(fabric, config, see_through=drive_in_turn(dispatch, fabric.resume_run), limit=limit, served=True)
     return ServedEvals(evals, cancel_eval(fabric.records), RunEvals(evals.run))
+
+
+def diff_of_git(folder: Path, base: str) -> str:
+    """Return what has changed in the git repository of a folder since `base`; empty: since the last commit."""
+    from agent_fabric.infrastructure.sandbox.git_diff import read_git_diff  # noqa: PLC0415 - only reviews need it
+
+    return read_git_diff(folder, base)

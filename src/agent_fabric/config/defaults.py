@@ -58,6 +58,9 @@ def default_settings() -> dict[str, Any]:
                 "workflow": ["look", "find the cause", "act", "verify"],
                 "max_steps": 15,
             },
+            "review": {
+                "description": "Reviews a change that is given as a diff; only where it is named.",
+            },
             "assistant": {
                 "description": "Talks with a person: answers questions, looks into files, runs commands, reads pages.",
             },

@@ -34,7 +34,7 @@ def test_default_has_the_engineering_pack_with_keywords_and_workflow() -> None:
 @pytest.mark.proves("AF-152", "AF-101", "AF-102")
 def test_default_has_the_research_packs_after_engineering_with_words_that_coding_tasks_lack() -> None:
     specialists = default_config().specialists
-    assert list(specialists) == ["engineering", "research", "enterprise_research", "sysadmin", "assistant"]
+    assert list(specialists) == ["engineering", "research", "enterprise_research", "sysadmin", "review", "assistant"]
     assert {"research", "systematic review", "literature", "evidence", "citation"} <= set(
         specialists["research"].keywords
     )

@@ -21,6 +21,7 @@ from agent_fabric.domain.packs.recruitment import (
     by_keywords,
     by_name,
     by_score,
+    choosable,
     preferred_for_project,
     the_only_one,
     weigh,
@@ -59,8 +60,10 @@ class RecruitSpecialists:
         if task.node:
             return Prepared(self._recruited_bodies(task, about_machine(task.node)))
         talks = task.profile is Profile.CHAT
-        evidence = weigh(task.prompt, self.specialists, self.capabilities, project=project, ambiguous=self.ambiguous)
-        choice = the_only_one(evidence) if not talks or len(self.specialists) == 1 else None
+        evidence = weigh(
+            task.prompt, choosable(self.specialists), self.capabilities, project=project, ambiguous=self.ambiguous
+        )
+        choice = the_only_one(evidence) if not talks or len(evidence.specialists) == 1 else None
         if choice is None:
             in_words = talks and preferred_for_project(evidence) is None
             choice = by_keywords(evidence) if in_words else by_score(evidence)

@@ -43,8 +43,8 @@ class FabricConfig(Settings):
     models: Mapping[EntryKey, ModelConfig]
     """The models, each under a key of your choice; `fast` and `quality` are built in."""
     specialists: Mapping[EntryKey, SpecialistConfig]
-    """The specialists, each under its id; `engineering`, `research`, `enterprise_research`, `sysadmin` and
-    `assistant` are built in."""
+    """The specialists, each under its id; `engineering`, `research`, `enterprise_research`, `sysadmin`,
+    `review` and `assistant` are built in."""
     default_model_key: Text = "quality"
     """Key of the model that does the work."""
     routing_model_key: Text = "fast"

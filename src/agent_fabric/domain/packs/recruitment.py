@@ -15,6 +15,7 @@ from enum import StrEnum
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.packs.everyday_words import Kind
+from agent_fabric.domain.packs.review import REVIEWER
 from agent_fabric.domain.packs.signs import Signs, signs_of
 
 ASSISTANT = SpecialistId("assistant")
@@ -66,6 +67,11 @@ _UNSPACED = (
 )
 """First and last letters of scripts that put no spaces between words: there, a keyword may stand anywhere."""
 _ENDINGS = ("", "s", "es", "d", "ed", "ing")
+
+
+def choosable(specialists: Sequence["Specialist"]) -> Sequence["Specialist"]:
+    """Return those that may be chosen by themselves: all but the reviewer, unless the configuration says for what."""
+    return [each for each in specialists if each.specialist_id != REVIEWER or each.keywords or each.capabilities]
 
 
 class RoutingMethod(StrEnum):

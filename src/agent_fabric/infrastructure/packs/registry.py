@@ -21,6 +21,7 @@ from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs.contents import STEPS
 from agent_fabric.domain.packs.recruitment import ASSISTANT
+from agent_fabric.domain.packs.review import REVIEWER
 from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.project_notes import with_project_notes
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     Tools = Sequence[tuple[ToolSpec, ToolFunction]]
 
 _RESEARCHERS = frozenset({"research", "enterprise_research"})
-_BUILT_IN = ("engineering", "research", "enterprise_research", "sysadmin", ASSISTANT)
+_BUILT_IN = ("engineering", "research", "enterprise_research", "sysadmin", REVIEWER, ASSISTANT)
 
 
 class SandboxFor(Protocol):
@@ -182,6 +183,10 @@ class _PackBuild:
             from agent_fabric.infrastructure.packs.assistant import build_assistant_pack  # noqa: PLC0415 - see above
 
             return build_assistant_pack(self._desk(), shell_timeout_s=self.parts.shell_timeout_s)
+        if name == REVIEWER:
+            from agent_fabric.infrastructure.packs.review import build_review_pack  # noqa: PLC0415 - see above
+
+            return build_review_pack(self.sandbox)
         if name == "sysadmin" and self.parts.fleet is not None:
             from agent_fabric.infrastructure.packs.sysadmin import build_sysadmin_pack  # noqa: PLC0415 - see above
 

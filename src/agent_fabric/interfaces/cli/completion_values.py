@@ -18,7 +18,7 @@ Offer = tuple[str, str]
 _MAX_BYTES = 1024 * 1024
 _BUILT_IN = {
     "models": ("fast", "quality"),
-    "specialists": ("engineering", "research", "enterprise_research", "sysadmin", "assistant"),
+    "specialists": ("engineering", "research", "enterprise_research", "sysadmin", "review", "assistant"),
 }
 _SUFFIXES = {"workflows": (".yaml", ".yml", ".json"), "agents": (".json", ".yaml", ".yml", ".md")}
 _FOLDERS = {"workflows": "workflow-definitions", "agents": "agent-definitions"}

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from agent_fabric import __version__
 
-COMPLETED, FAILED, USAGE, WAITING, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+COMPLETED, FAILED, USAGE, WAITING, REFUSED, SERIOUS, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
 COMMANDS = {
     "run": "Run a task.",
@@ -34,6 +34,7 @@ COMMANDS = {
     "approvals": "Answer approval requests: list, show, approve, deny, done.",
     "diff": "Show what a run changed.",
     "compare": "Compare two runs: where they part, and what each left.",
+    "review": "Review a change.",
     "undo": "Revert what a run changed.",
     "files": "List and download the files of a run.",
     "web": "Open the page in the browser.",
@@ -63,7 +64,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of definition files.",
 }
 _ROOMS = {
-    "runs": "run resume cancel diff compare undo files gc verify logs",
+    "runs": "run resume cancel diff compare review undo files gc verify logs",
     "chat": "acp chat sessions",
     "memory": "memory",
     "agents": "agents",

@@ -131,6 +131,13 @@ def print_json(value: Any) -> int:
     return 0
 
 
+def print_json_line(value: Any) -> int:
+    """Print one object on a line of its own, at once; return the exit code of success."""
+    sys.stdout.write(json_text(value) + "\n")
+    sys.stdout.flush()
+    return 0
+
+
 def print_warning(message: str) -> None:
     """Say what a person should know, but what stops nothing."""
     sys.stderr.write(f"{colour('warning:', 'yellow', sys.stderr)} {plain_lines(message)}\n")

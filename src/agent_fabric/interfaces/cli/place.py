@@ -18,7 +18,7 @@ from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root
-from agent_fabric.interfaces.cli.output import print_json
+from agent_fabric.interfaces.cli.output import print_json, print_json_line
 
 if TYPE_CHECKING:
     from agent_fabric.application.ports.approvals import ApprovalCard
@@ -52,6 +52,8 @@ class Place:
     workspace: str | None = None
     server: str | None = None
     as_json: bool = False
+    streams: bool = False
+    """Results are lines of JSON, as the events before them; only where a command has --output."""
 
     def url(self, *, local_only: bool = False) -> str | None:
         """Return the address of the server to work on; None: this process does the work."""
@@ -70,6 +72,8 @@ class Place:
 
         The note is for a person at the terminal and goes to standard error.
         """
+        if self.streams:
+            return print_json_line({"kind": "result", "payload": value})
         if self.as_json:
             return print_json(value)
         sys.stdout.write(text)

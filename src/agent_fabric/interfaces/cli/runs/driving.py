@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple
 
+from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.client.errors import ServerTimedOut, ServerUnreachable
 from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.errors import Interrupted, StoreUnavailable
+from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.effects import Outcome
 from agent_fabric.domain.runs.evolve import fold
@@ -16,12 +18,13 @@ from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.approvals.ask_approval import ask_person, is_interactive
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, REFUSED, WAITING
-from agent_fabric.interfaces.cli.output import print_error, print_json
+from agent_fabric.interfaces.cli.output import print_error, print_json_line
 from agent_fabric.interfaces.cli.place import Place
 from agent_fabric.interfaces.cli.runs.foreground import Foreground, ForegroundT, Opens
 from agent_fabric.interfaces.cli.runs.result_lines import NOTHING, closing_lines
 from agent_fabric.interfaces.cli.runs.view import LiveView, summary
 from agent_fabric.interfaces.cli.stopping import StopSignals
+from agent_fabric.wire.event_lines import line_of
 from agent_fabric.wire.results import error_object, result_object
 
 EXIT_CODES = {
@@ -46,34 +49,51 @@ def drive_in_foreground(
     *,
     verbose: bool,
     explain_routing: bool = False,
+    tell: Callable[[RunResult, str], int] | None = None,
 ) -> int:
     """Drive to the end, present the result, return the exit code.
+
+    `tell` presents the result of a completed run in its own way, given the run's folder, and returns the exit code.
 
     Ctrl-C and SIGTERM leave the run interrupted, ready to be resumed; one that a server drives continues there.
     """
     shown = verbose or explain_routing or not at.as_json or sys.stderr.isatty()
-    view = LiveView(sys.stderr, verbose=verbose, explain_routing=explain_routing) if shown else None
+    view = LiveView(sys.stderr, verbose=verbose, explain_routing=explain_routing) if shown and not at.streams else None
     drive = _Drive(opens, work, view, at)
     with drive.stop:
         try:
             outcome = asyncio.run(drive.run())
         except asyncio.CancelledError:
             if at.as_json:
-                print_json(error_object(Interrupted("Stopped before a run was created", hint="Nothing was done.")))
+                stopped = Interrupted("Stopped before a run was created", hint="Nothing was done.")
+                at.print(error_object(stopped), "")
             return INTERRUPTED
         except (StoreUnavailable, ServerUnreachable, ServerTimedOut) as problem:
             if drive.run_id is None or not (at.as_json or drive.stop.was_obeyed):
                 raise
             if at.as_json:
-                print_json(error_object(problem, run_id=drive.run_id))
+                at.print(error_object(problem, run_id=drive.run_id), "")
             else:
                 print_error(problem, as_json=False)
             return INTERRUPTED if drive.stop.was_obeyed else FAILED
         finally:
             if view is not None:
                 view.finish()
+        if tell is not None and outcome.result.status is RunStatus.COMPLETED:
+            return tell(outcome.result, outcome.run_dir)
         _present(outcome, at)
         return exit_code(outcome.result)
+
+
+class EventLines(EventsOnly):
+    """EventSink that prints each event as a line of JSON, as `fabric logs show --json --full` does."""
+
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        try:
+            for event in events:
+                print_json_line(line_of(run_id, event, whole=True))
+        except OSError:
+            pass  # the reader has gone: the run continues without it
 
 
 class _Drive(Generic[ForegroundT]):
@@ -89,6 +109,7 @@ class _Drive(Generic[ForegroundT]):
         self.stop = StopSignals()
         self._opens, self._work = opens, work
         self._view, self._as_json = view, at.as_json
+        self._sink = EventLines() if at.streams else view
         self._foreground: ForegroundT | None = None
 
     @property
@@ -98,7 +119,7 @@ class _Drive(Generic[ForegroundT]):
 
     async def run(self) -> "_Outcome":
         """Drive the run, and read what came of it."""
-        async with self._opens(self._view, self._asks()) as foreground:
+        async with self._opens(self._sink, self._asks()) as foreground:
             self._foreground = foreground
             task = asyncio.ensure_future(self._drive(foreground))
             self.stop.cancels(task)

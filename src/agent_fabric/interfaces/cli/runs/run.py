@@ -25,6 +25,7 @@ from agent_fabric.interfaces.cli.options import (
     pool_name,
 )
 from agent_fabric.interfaces.cli.place import Place, RunChoice, refuse_if
+from agent_fabric.interfaces.cli.runs.output_format import Output, print_errors, with_output
 
 app = new_app("Run a task.")
 
@@ -66,6 +67,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     no_ensure: Annotated[
         bool, typer.Option("--no-ensure", help="Start no model server, and download nothing.")
     ] = False,
+    output: Output = None,
     *,
     at: Place,
 ) -> int:
@@ -74,6 +76,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 4 what the task is about was
     denied or failed, 130 interrupted.
     """
+    at = with_output(at, output)
     chosen, prompt = _follow_up(words, continues=continues, last=last)
     refuse_if(chosen is not None and here, "--continue works where the earlier run did", hint="Leave out --here.")
     wish = TaskRequest(
@@ -91,7 +94,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     )
     from agent_fabric.interfaces.cli.runs.run_task import Manner, run_task  # noqa: PLC0415 - `--help` needs no engine
 
-    return run_task(wish, chosen, Manner(here, untrusted, no_ensure, verbose, explain_routing), at)
+    manner = Manner(here, untrusted, no_ensure, verbose, explain_routing)
+    return print_errors(at, lambda: run_task(wish, chosen, manner, at))
 
 
 def _follow_up(words: Sequence[str], *, continues: bool, last: bool) -> tuple[RunChoice | None, str]:
