@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
@@ -18,6 +19,7 @@ from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.application.ports.events import EventSink
+from agent_fabric.application.ports.sandbox import OpenBuffers, Sandbox
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
@@ -52,7 +54,7 @@ from agent_fabric.infrastructure.clock import RandomIds
 from agent_fabric.infrastructure.models.lazy_models import LazyModels
 from agent_fabric.infrastructure.observability.observers import build_observers
 from agent_fabric.infrastructure.packs.lazy_steps import LazySteps
-from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
+from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry, SandboxFor
 from agent_fabric.infrastructure.policy.outside.lazy_commands import LazyOutside
 from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.runs.changes.watched_runs import WatchedRuns
@@ -90,6 +92,8 @@ class Driving:
     wake_ups: "WakeUps | None" = None
     """Wakes others of a cluster."""
     role: Role = Role.PROCESS
+    buffers: OpenBuffers | None = None
+    """Where an editor has files of projects open; None: nowhere."""
 
 
 _ALONE: Final = Driving()
@@ -143,11 +147,16 @@ class LocalFabric:
 
 @asynccontextmanager
 async def open_local(
-    root: Path, loaded: Loaded, sink: EventSink | None, *, asks_here: bool
+    root: Path,
+    loaded: Loaded,
+    sink: EventSink | None,
+    *,
+    asks_here: bool,
+    buffers: OpenBuffers | None = None,
 ) -> AsyncIterator[LocalFabric]:
     """Give what drives runs in this process, and close it; the sink is shown what happens."""
     observers = build_observers(loaded.config, () if sink is None else (sink,), log_to_stderr=False)
-    fabric = build_local(root, loaded, Driving(sink=observers.sink, asks_here=asks_here))
+    fabric = build_local(root, loaded, Driving(sink=observers.sink, asks_here=asks_here, buffers=buffers))
     observers.redact_runs(fabric.records.storage.encryption.driven)
     try:
         await fabric.records.storage.mirrors.catch_up()
@@ -248,6 +257,8 @@ class _Parts:
     models: LazyModels
     web: LazyWeb
     files: ExposedFiles
+    sandbox_for: SandboxFor
+    """Gives the box of a run, as its packs see it."""
 
 
 def _open_parts(root: Path, loaded: Loaded, driving: Driving) -> _Parts:
@@ -285,6 +296,7 @@ def _open_parts(root: Path, loaded: Loaded, driving: Driving) -> _Parts:
         models=LazyModels(config, secrets.chain.resolve, records.layout.root),
         web=LazyWeb(config.web),
         files=ExposedFiles(records.layout.exposed_files),
+        sandbox_for=_seen_by_editor(sandboxes.for_run, driving.buffers),
     )
 
 
@@ -307,7 +319,7 @@ def _join_perform(parts: _Parts, loaded: Loaded, steps: "Callable[[], PerformSte
     registry = PackRegistry(
         PackParts(
             specialists=config.specialists,
-            sandbox_for=parts.sandboxes.for_run,
+            sandbox_for=parts.sandbox_for,
             shell_timeout_s=config.shell.timeout_s,
             fetcher=parts.web,
             search=parts.web,
@@ -354,6 +366,24 @@ def _join_perform(parts: _Parts, loaded: Loaded, steps: "Callable[[], PerformSte
         reuse=_reuse_answers(config, records),
         context_in_sessions=config.memory.sessions,
     )
+
+
+def _seen_by_editor(sandbox_for: SandboxFor, buffers: OpenBuffers | None) -> SandboxFor:
+    """Return what gives the boxes of runs, with files as an editor has them open."""
+    if buffers is None:
+        return sandbox_for
+    from agent_fabric.infrastructure.sandbox.open_buffers import BufferedBox  # noqa: PLC0415 - only beside an editor
+
+    boxes: WeakValueDictionary[RunId, BufferedBox] = WeakValueDictionary()  # one for all packs of a run
+
+    def for_run(run_id: RunId, workspace: str, *, network_allowed: bool) -> Sandbox:
+        box = boxes.get(run_id)
+        if box is None:
+            inner = sandbox_for(run_id, workspace, network_allowed=network_allowed)
+            box = boxes[run_id] = BufferedBox(inner, buffers, run_id, workspace)
+        return box
+
+    return for_run
 
 
 def _require_keys(records: Records) -> None:

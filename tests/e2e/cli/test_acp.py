@@ -16,6 +16,7 @@ from acp.schema import (
     AllowedOutcome,
     ClientCapabilities,
     DeniedOutcome,
+    FileSystemCapabilities,
     PermissionOption,
     ReadTextFileResponse,
     RequestPermissionResponse,
@@ -61,6 +62,7 @@ class Editor:
         self.buffers: dict[str, str] = {}
         self.written: dict[str, str] = {}
         self.changed = asyncio.Event()
+        self.offers = ClientCapabilities()
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         shown = {"session": session_id, **update.model_dump(by_alias=True, exclude_none=True)}
@@ -133,7 +135,7 @@ class Project:
         connection = ClientSideConnection(cast("Client", editor), process.stdin, process.stdout)
         try:
             async with asyncio.timeout(PATIENCE_S):
-                begun = await connection.initialize(protocol_version=1, client_capabilities=ClientCapabilities())
+                begun = await connection.initialize(protocol_version=1, client_capabilities=editor.offers)
                 assert begun.protocol_version == 1
                 yield connection
         finally:
@@ -172,6 +174,26 @@ async def test_a_prompt_shows_calls_diffs_and_the_answer_and_the_session_is_ours
         run = (await project.fabric("logs", "list", "--json")).json["runs"][0]["run_id"]
         assert (await project.fabric("undo", run)).code == 0
         assert (project.folder / "notes.txt").read_text() == "old\n"
+
+
+@pytest.mark.proves("CP-2")
+async def test_what_is_not_saved_is_read_and_what_is_written_is_shown(tmp_path: Path) -> None:
+    async with ScriptedModel(answering) as model:
+        project = Project(tmp_path, model.base_url)
+        file = str(project.folder / "notes.txt")
+        editor = Editor()
+        editor.offers = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=True, write_text_file=True))
+        editor.buffers[file] = "not saved yet\n"
+        async with project.open_in(editor) as agent:
+            session = (await agent.new_session(cwd=str(project.folder), mcp_servers=[])).session_id
+            await agent.prompt(session_id=session, prompt=[text_block("read it")])
+            assert "not saved yet" in json.dumps(model.requests[-1].body)
+            await agent.prompt(session_id=session, prompt=[text_block("write it")])
+            assert editor.written == {file: "new\n"}
+            assert (project.folder / "notes.txt").read_text() == "new\n"
+            del editor.buffers[file]  # the editor fails: the disk counts
+            await agent.prompt(session_id=session, prompt=[text_block("read it")])
+            assert editor.text().endswith("It is done.")
 
 
 @pytest.mark.proves("CP-1")

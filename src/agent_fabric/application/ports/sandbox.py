@@ -87,3 +87,15 @@ class Sandboxes(Protocol):
     async def end_leftovers(self, run_id: RunId, workspace: str) -> int:
         """End processes that an earlier driver of the run left behind; return how many there were."""
         ...
+
+
+class OpenBuffers(Protocol):
+    """The files of a run's project in an editor. It answers soon or not at all, and never raises."""
+
+    async def read(self, run_id: RunId, path: str) -> str | None:
+        """Return the text of a file as the editor has it; None: as it lies on the disk."""
+        ...
+
+    async def write(self, run_id: RunId, path: str, text: str) -> None:
+        """Show a file with this text, which lies on the disk already."""
+        ...

@@ -17,7 +17,6 @@ from agent_fabric.interfaces.acp.prompts import folder_param, prompt_param, text
 
 if TYPE_CHECKING:  # `initialize` is answered before the engine is loaded
     from agent_fabric.application.ports.approvals import ApprovalCard
-    from agent_fabric.application.ports.events import EventSink
     from agent_fabric.domain.chat.sessions import ChatMessage, Session
     from agent_fabric.domain.events import Event
     from agent_fabric.domain.runs.task import RunResult
@@ -29,7 +28,8 @@ LISTED: Final = 100
 """Sessions of one page of a list."""
 LOOK_EVERY_S: Final = 0.5
 """How often is looked whether a question was answered elsewhere."""
-VIA: Final = "editor"
+FILE_TIMEOUT_S: Final = 5.0
+"""How long an editor may take to read or write one file; then the disk counts."""
 _log = logging.getLogger(__name__)
 
 Result = Mapping[str, Any]
@@ -50,7 +50,9 @@ class Opened:
     """What this process has opened once an editor wants a session."""
 
     def __init__(
-        self, opens: "Callable[[EventSink], AbstractAsyncContextManager[LocalTalk]]", project: "Callable[[Path], Path]"
+        self,
+        opens: "Callable[[EditorAgent], AbstractAsyncContextManager[LocalTalk]]",
+        project: "Callable[[Path], Path]",
     ) -> None:
         self.opens, self.project = opens, project
 
@@ -66,6 +68,8 @@ class EditorAgent:
         self._group = group
         self._opened: tuple[LocalTalk, Opened] | None = None
         self._opening = asyncio.Lock()
+        self._files: Mapping[str, Any] = {}
+        """What the editor offers to do with files."""
         self._background: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
         self._sessions: dict[str, Session] = {}
@@ -141,6 +145,28 @@ class EditorAgent:
             content = {"type": "text", "text": f"{text}\n"}
             self._show(turn.session.session_id, [{"sessionUpdate": "agent_thought_chunk", "content": content}])
 
+    # ── files that the editor has open ─────────────────────────────────────────────────────────────────────────────
+
+    async def read(self, run_id: RunId, path: str) -> str | None:
+        """Return the text of a file as the editor has it."""
+        result = await self._ask_about_file("readTextFile", "fs/read_text_file", run_id, {"path": path})
+        text = result.get("content") if isinstance(result, dict) else None
+        return text if isinstance(text, str) else None
+
+    async def write(self, run_id: RunId, path: str, text: str) -> None:
+        """Let the editor show what was written."""
+        await self._ask_about_file("writeTextFile", "fs/write_text_file", run_id, {"path": path, "content": text})
+
+    async def _ask_about_file(self, offer: str, method: str, run_id: RunId, params: Mapping[str, Any]) -> Any:
+        turn = self._by_run.get(run_id)
+        if turn is None or self._files.get(offer) is not True:
+            return None
+        try:
+            async with asyncio.timeout(FILE_TIMEOUT_S):
+                return await self._peer.ask(method, {"sessionId": turn.session.session_id, **params})
+        except (RpcError, TimeoutError):
+            return None  # the disk has it
+
     def _show(self, session_id: str, updates: "Sequence[Update] | Any") -> None:
         for update in updates:
             self._newest_delta = None
@@ -156,6 +182,9 @@ class EditorAgent:
     async def _initialize(self, params: Mapping[str, Any]) -> Result:
         if not isinstance(params.get("protocolVersion"), int):
             raise RpcError(INVALID_PARAMS, "protocolVersion is missing, or no number")
+        offers = params.get("clientCapabilities")
+        files = offers.get("fs") if isinstance(offers, dict) else None
+        self._files = files if isinstance(files, dict) else {}
         return {
             "protocolVersion": PROTOCOL_VERSION,
             "agentCapabilities": {

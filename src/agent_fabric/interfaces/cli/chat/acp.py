@@ -89,5 +89,6 @@ def _load(root: Path) -> "Opened":
 
     loaded = configuration(root)
     return Opened(
-        lambda view: local_talk(root, loaded, view, asks=True), lambda folder: project_in(folder, root, loaded.config)
+        lambda agent: local_talk(root, loaded, agent, asks=True, buffers=agent),
+        lambda folder: project_in(folder, root, loaded.config),
     )

@@ -12,6 +12,7 @@ from agent_fabric.application.chat.verify_session import VerifiedSession, Verify
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.chat import SessionQuery
 from agent_fabric.application.ports.events import EventSink
+from agent_fabric.application.ports.sandbox import OpenBuffers
 from agent_fabric.bootstrap.chat import Chat, open_chat
 from agent_fabric.bootstrap.local import LocalFabric, open_local
 from agent_fabric.bootstrap.records import owner_here
@@ -237,12 +238,14 @@ class LocalTalk:
         return await self._fabric.decide_approval(approval_id, answer, by=self._by)
 
 
-def local_talk(root: Path, loaded: Loaded, view: EventSink, *, asks: bool) -> "AbstractAsyncContextManager[LocalTalk]":
-    """Open the sessions of a fabric folder."""
+def local_talk(
+    root: Path, loaded: Loaded, view: EventSink, *, asks: bool, buffers: OpenBuffers | None = None
+) -> "AbstractAsyncContextManager[LocalTalk]":
+    """Open the sessions of a fabric folder; `buffers` are files that an editor has open."""
 
     @asynccontextmanager
     async def open_here() -> AsyncIterator[LocalTalk]:
-        async with open_local(root, loaded, view, asks_here=asks) as fabric:
+        async with open_local(root, loaded, view, asks_here=asks, buffers=buffers) as fabric:
             talk = LocalTalk(fabric, open_chat(fabric, loaded.config), view)
             try:
                 yield talk
