@@ -664,6 +664,7 @@ class GaugeContract:
         assert {name: count for name, count in status.runs.items() if count} == {"waiting": 1}
         measured = await storage.gauge.measure()
         assert (measured.approvals_waiting, measured.oldest_approval_at) == (1, 1_001.5)
+        assert measured.cluster_runs_queued == 0, "what waits for a person waits for no process"
 
     async def test_what_is_not_encrypted_has_no_cipher_and_mirrors_catch_up(self, storage: Storage) -> None:
         await settled(storage, RUN)

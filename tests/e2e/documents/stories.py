@@ -248,6 +248,7 @@ PARSED_ONLY: dict[tuple[str, str], str] = {
     ("docs/guides/models.md", "llama-server"): "another program's command",
     ("docs/guides/models.md", "FABRIC_OFFLINE"): "needs a model in the cloud",
     ("docs/guides/models.md", "fabric doctor"): "shows another machine",
+    ("docs/operate/kubernetes.md", ""): "needs a cluster; tests/architecture/test_kubernetes.py checks the manifests",
     ("docs/guides/people-and-keys.md", 'fabric run "Draft'): "the story of docs/guides/command-line-and-server.md",
     ("docs/guides/research.md", ""): "needs the web; tests/e2e/agents has the same with scripted pages",
     ("docs/guides/web-page.md", "fabric web"): "opens a browser; tests/e2e/page has one",

@@ -67,7 +67,9 @@ async def test_a_run_has_one_driver_and_its_lease_is_given_back(pair: tuple[Any,
     with pytest.raises(RunHeld):
         await one.runs.take(RUN)
     assert await other.reader.status(RUN) is RunStatus.RUNNING
+    assert (await other.gauge.measure()).cluster_runs_queued == 0
     await held.release()
+    assert (await other.gauge.measure()).cluster_runs_queued == 1, "workers are added by this number"
     taken, events, _ = await other.runs.take(RUN)
     assert list(events) == CREATED
     assert _rows(one, "SELECT epoch FROM runs") == [(2,)]

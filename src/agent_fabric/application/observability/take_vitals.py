@@ -11,6 +11,7 @@ from agent_fabric.domain.errors import FabricError
 MEANINGS: Mapping[str, str] = {
     "runs_running": "Runs that are being driven",
     "runs_queued": "Runs that wait for their turn",
+    "cluster_runs_queued": "Runs that no process of a shared store drives yet",
     "queue_oldest_age_seconds": "How long the first run in line has waited",
     "approvals_waiting": "Questions that are not answered yet",
     "approvals_oldest_age_seconds": "How long the oldest of them has waited",
@@ -47,6 +48,7 @@ class TakeVitals:
         asked_at = measured.oldest_approval_at
         return {
             **found,
+            "cluster_runs_queued": float(measured.cluster_runs_queued),
             "approvals_waiting": float(measured.approvals_waiting),
             "approvals_oldest_age_seconds": 0.0 if asked_at is None else max(0.0, self.clock.now() - asked_at),
             "nodes_online": float(measured.nodes_online),

@@ -19,6 +19,8 @@ class StoreMeasures:
     nodes_online: int = 0
     nodes_offline: int = 0
     """Machines of the fleet that are not connected; those that were revoked or have never come do not count."""
+    cluster_runs_queued: int = 0
+    """Runs in a database of several processes that none of them drives; 0 where a server has the store to itself."""
     clock_skew_s: float = 0.0
     """How far this machine's clock is ahead of the database's; 0 if they are one machine's."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -246,7 +247,9 @@ class PostgresGauge:
         )
 
     def _measure(self, connection: SqlConnection) -> StoreMeasures:
-        return measure(connection, self._folder, size=_SIZE, clock_skew_s=self._store.membership.skew_s)
+        measured = measure(connection, self._folder, size=_SIZE, clock_skew_s=self._store.membership.skew_s)
+        (queued,) = connection.execute(_QUEUED).fetchone()
+        return replace(measured, cluster_runs_queued=int(queued))
 
 
 def _damage(connection: SqlConnection) -> tuple[str, ...]:
