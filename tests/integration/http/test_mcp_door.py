@@ -99,7 +99,7 @@ async def answers_through(server: Served, key: str) -> None:
         assert followed["status"] == "completed"
 
 
-@pytest.mark.proves("A33-017")
+@pytest.mark.proves("A33-017", "DB-7")
 async def test_everybody_may_there_what_they_may_elsewhere(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         owner = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
@@ -108,6 +108,10 @@ async def test_everybody_may_there_what_they_may_elsewhere(tmp_path: Path) -> No
             assert (await called(client, "search_runs"))["runs"] == []
             assert "needs the scope 'runs'" in await refused(client, "run_task", task="count")
             assert "There is no run" in await refused(client, "follow_run", run_id="nobody")
+            said = await refused(client, "search_runs", query="otters")
+            assert "search_runs has no argument 'query'. It takes: words, limit" in said
+            listed = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
+            assert listed["search_runs"]["additionalProperties"] is False
             assert "validation" in (await refused(client, "run_task", task="", wait_s=-1)).lower()
 
 

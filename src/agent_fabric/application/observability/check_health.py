@@ -154,7 +154,8 @@ class CheckHealth:
 _NEEDED_FOR = {
     "embedded": "the model inside agent-fabric",
     "search": "web search by the research specialist",
-    "embeddings": "fabric logs search --semantic",
+    "documents": "documents in PDF",
+    "embeddings": "search by meaning in memory and runs",
     "telemetry": "OpenTelemetry traces",
     "mcp": "tool servers, and serving MCP",
     "browser": "the browser",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from agent_fabric.domain.ids import DocumentId
-from agent_fabric.domain.memory.terms import language_of, question_terms, terms_in
+from agent_fabric.domain.memory.terms import family_of, language_of, question_terms, terms_in
 
 WORDS_WEIGHT: Final = 0.6
 """What all words of the question are worth, if meaning is worth 1."""
@@ -59,7 +59,13 @@ class Candidate(NamedTuple):
 
     def shared_terms(self, asked: frozenset[str]) -> frozenset[str]:
         """Return the words of a question that stand in it."""
-        return asked.intersection(terms_in(self.indexed)) if self.terms is None else self.terms
+        return shared_by_family(asked, terms_in(self.indexed)) if self.terms is None else self.terms
+
+
+def shared_by_family(asked: frozenset[str], there: Iterable[str]) -> frozenset[str]:
+    """Return the words of a question of which a text has one with the same stem."""
+    families = set(map(family_of, there))
+    return frozenset(term for term in asked if family_of(term) in families)
 
 
 class Ranked(NamedTuple):
@@ -106,7 +112,8 @@ def rank(
     for candidate, shared in zip(candidates, known, strict=True):
         words = sum(worth[term] for term in shared) / whole
         if candidate.meaning is None:
-            score, enough = words, words >= min_words
+            # Half of the words is enough, whatever they are worth: the score says that it is not all.
+            score, enough = words, max(words, len(shared) / (len(asked) or 1)) >= min_words
         else:
             matched = words / (1 - (1 - ABSENT_WORTH) * absent)
             bonus = weight * matched**WORDS_POWER * min(1.0, LONG_CHARS / (len(candidate.indexed) or 1))

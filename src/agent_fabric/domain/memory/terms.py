@@ -12,6 +12,14 @@ _FIRST_WITHOUT_SPACES: Final = "\u0e00"
 _SHORTEST_STEM: Final = 4
 _ENDINGS: Final = ("ings", "ing", "ies", "ied", "es", "ed", "ly", "s", "e", "y")
 """The last two, so that `store` and `company` are found by `stores` and `companies`."""
+_FAMILIES: Final = (
+    "ations ation ators ator ions ion ments ment ness ers er able ible al ing ed es s e y"
+    " ungen ung heiten heit keiten keit ischen ische isch lichen liche lich enden ende end et en ern em te"
+    " ements ement euses euse eurs eur ees ee aient ait ez ons ant"
+    " aciones acion imientos imiento mente ando iendo ados adas ado ada idos idas ido ida ar ir os as o a"
+)
+"""Endings of English, German, French and Spanish words, without accents."""
+_FAMILY_ENDINGS: Final = tuple(sorted(_FAMILIES.split(), key=len, reverse=True))
 _ENGLISH_WORDS: Final = (
     "a and are as at be by can did do does for from had has have how i is it its me my not of on or our than that the"
     " their them then there these they this to we were what when where which who why will with you your"
@@ -49,6 +57,17 @@ def question_terms(text: str) -> frozenset[str]:
     terms = frozenset(_terms(folded))
     telling = frozenset(term for term in terms if _ASKING.isdisjoint(term))
     return telling or terms or frozenset(_PARTS.findall(folded))
+
+
+def family_of(term: str) -> str:
+    """Return what words of one stem have in common: `rotation` and `rotates`, `Kündigung` and `kündigen`.
+
+    Coarser than the terms of the index, and for where nothing compares meaning.
+    """
+    for ending in _FAMILY_ENDINGS:
+        if term.endswith(ending) and len(term) - len(ending) >= _SHORTEST_STEM:
+            return term[: -len(ending)]
+    return term
 
 
 def language_of(text: str) -> str:

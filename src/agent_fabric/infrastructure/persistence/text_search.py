@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +10,8 @@ TRIGRAM: Final = 3
 """The index of tasks and summaries knows sequences of this many characters; shorter words are found only whole."""
 _MIN_PREFIX: Final = 3
 """Shorter words of what runs did are found only whole: as beginnings they would fit nearly everything."""
+_MIN_STEM: Final = 4
+"""Shorter stems are found only as whole terms, for the same reason."""
 _MAX_WORDS: Final = 64
 _MAX_GRAMS: Final = 64
 """Of a long word or phrase so many are looked up in the index; they leave few texts to look into."""
@@ -60,6 +62,11 @@ class SqliteTextSearch:
     def with_terms(self, terms: Sequence[str]) -> TermMatch:
         """Return what finds the passages that have one of these terms; there is at least one."""
         wanted = " OR ".join(f'"{term}"' for term in terms)
+        return TermMatch(Match("passage_words MATCH ?", (wanted,)), Match("passage_words.rank", ()))
+
+    def with_stems(self, stems: Iterable[str]) -> TermMatch:
+        """Return what finds the passages with a term that begins with one of these; short ones are whole terms."""
+        wanted = " OR ".join(f'"{stem}" *' if len(stem) >= _MIN_STEM else f'"{stem}"' for stem in stems)
         return TermMatch(Match("passage_words MATCH ?", (wanted,)), Match("passage_words.rank", ()))
 
     def text_row(self, row: int, text: str, short: Sequence[str], run: int) -> tuple[Any, ...]:
@@ -119,6 +126,13 @@ class PostgresTextSearch:
 
     def with_terms(self, terms: Sequence[str]) -> TermMatch:
         wanted = " | ".join(map(_lexeme, terms))
+        return TermMatch(
+            Match("passage_words.terms @@ CAST(? AS tsquery)", (wanted,)),
+            Match("ts_rank(passage_words.terms, CAST(? AS tsquery)) DESC", (wanted,)),
+        )
+
+    def with_stems(self, stems: Iterable[str]) -> TermMatch:
+        wanted = " | ".join(f"{_lexeme(stem)}:*" if len(stem) >= _MIN_STEM else _lexeme(stem) for stem in stems)
         return TermMatch(
             Match("passage_words.terms @@ CAST(? AS tsquery)", (wanted,)),
             Match("ts_rank(passage_words.terms, CAST(? AS tsquery)) DESC", (wanted,)),

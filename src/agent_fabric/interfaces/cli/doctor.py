@@ -33,6 +33,7 @@ from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.output import colour, for_this_installation, plain_lines
 from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.interfaces.views.examination import (
+    LIMITS,
     encryption_finding,
     model_findings,
     policy_findings,
@@ -150,5 +151,12 @@ def _text(findings: list[HealthFinding], *, good: bool) -> str:
         if finding.fix:
             fix = plain_lines(for_this_installation(finding.fix)).replace("\n", "\n" + " " * 26)
             lines.append(f"{' ' * 24}→ {fix}")
-    verdict = "A task can run." if good else "No task can run until what is marked fail is repaired."
-    return "\n".join((*lines, "", verdict)) + "\n"
+    return "\n".join((*lines, "", verdict_of(findings, good=good))) + "\n"
+
+
+def verdict_of(findings: list[HealthFinding], *, good: bool) -> str:
+    """Say whether tasks can run."""
+    if not good:
+        return "No task can run until what is marked fail is repaired."
+    limited = any(finding.level is Level.WARN and LIMITS in finding.text for finding in findings)
+    return "Tasks can run, but for those that are named above." if limited else "A task can run."

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp_types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
 from pydantic import Field
 
 from agent_fabric import __version__
@@ -53,9 +53,35 @@ def announced_run(context: "Context[Any, Any]") -> str:
     return str(named) if named else ""
 
 
+class _StrictServer(MCPServer[Any]):
+    """An MCP server whose tools refuse arguments that they do not know, such as a misspelt one."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: "Context[Any, Any] | None" = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool.
+
+        Raises:
+            ToolError: it has no such argument.
+        """
+        known = next((tool.input_schema["properties"] for tool in await self.list_tools() if tool.name == name), None)
+        if known is not None and (unknown := sorted(arguments.keys() - known.keys())):
+            takes = ", ".join(known) or "nothing"
+            raise ToolError(f"{name} has no argument {', '.join(map(repr, unknown))}. It takes: {takes}")
+        return await super().call_tool(name, arguments, context)
+
+    async def list_tools(self) -> list[Tool]:
+        """List the tools; their schemas say that there are no other arguments."""
+        tools = await super().list_tools()
+        return [
+            tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
+            for tool in tools
+        ]
+
+
 def fabric_tools(connect: Connect, *, answering: Connect | None = None) -> MCPServer[Any]:
     """Return the MCP server. `answering` gives the client for answers to approvals; None: there is no such tool."""
-    server: MCPServer[Any] = MCPServer(
+    server: MCPServer[Any] = _StrictServer(
         "agent-fabric", title="agent-fabric", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING"
     )
     _add_starting(server, connect)

@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from agent_fabric.application.models.list_models import ModelList
@@ -60,6 +61,8 @@ def _lost_keys(contents: SealedContents, place: str) -> HealthFinding:
     )
 
 
+LIMITS = "; without it, tasks of "
+"""Stands in a finding because of which some tasks fail."""
 _ENCRYPTED = {
     "off": "only secrets are sealed, and runs for which it is asked",
     "sessions": "chats, secrets, and runs for which it is asked are sealed; other runs are not",
@@ -99,7 +102,20 @@ async def model_findings(
         ),
         needs=extras_needed(config, traces=telemetry is not None),
     )
-    return check(await list_models())
+    return [*check(await list_models()), *_missing_programs(config)]
+
+
+def _missing_programs(config: FabricConfig) -> Iterator[HealthFinding]:
+    """Name the programs of tool servers that this machine does not have."""
+    for specialist, each in config.specialists.items():
+        for server in each.mcp_servers:
+            if server.transport == "stdio" and shutil.which(server.command[0]) is None:
+                yield HealthFinding(
+                    about="tool server",
+                    level=Level.WARN,
+                    text=f"{server.name}: there is no program {server.command[0]}, so {specialist} does without",
+                    fix=f"Install it, or name another one under specialists.{specialist}.mcp_servers.",
+                )
 
 
 def extras_needed(config: FabricConfig, *, traces: bool) -> dict[str, Need]:
@@ -108,11 +124,11 @@ def extras_needed(config: FabricConfig, *, traces: bool) -> dict[str, Need]:
     servers = {name: each.mcp_servers for name, each in config.specialists.items() if each.mcp_servers}
     if servers:
         named = ", ".join(dict.fromkeys(server.name for each in servers.values() for server in each))
-        text = f"the tool servers {named}; without it, tasks of {', '.join(servers)} fail"
+        text = f"the tool servers {named}{LIMITS}{', '.join(servers)} fail"
         needs["mcp"] = Need(text, by_all=len(servers) == len(config.specialists))
     browsing = [name for name, each in config.specialists.items() if BROWSER in each.tools]
     if browsing and config.browser.enabled:
-        text = f"the browser; without it, tasks of {', '.join(browsing)} fail"
+        text = f"the browser{LIMITS}{', '.join(browsing)} fail"
         needs["browser"] = Need(text, by_all=len(browsing) == len(config.specialists))
     return needs
 

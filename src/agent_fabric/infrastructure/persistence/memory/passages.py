@@ -14,8 +14,8 @@ from agent_fabric.domain.errors import MemoryNotFound
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document, DocumentState
 from agent_fabric.domain.memory.passages import Passage, plan_replacement
-from agent_fabric.domain.memory.ranking import Candidate
-from agent_fabric.domain.memory.terms import terms_in
+from agent_fabric.domain.memory.ranking import Candidate, shared_by_family
+from agent_fabric.domain.memory.terms import family_of, terms_in
 from agent_fabric.infrastructure.memory.embeddings.vector_blocks import VectorBlocks, int8_similarities, quantize
 from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, find_numpy
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
@@ -71,6 +71,7 @@ class PassageCandidates:
         rows = self._rows(connection, question.embedder, list(chosen))
         comparable = [row for row in rows if row[9] is not None and len(row[9]) * BYTES_EACH == len(question.vector)]
         near = int8_similarities([bytes(row[9]) for row in comparable], question.vector)
+        shared = frozenset.intersection if question.embedder else shared_by_family
         meanings = {row[0]: score for row, score in zip(comparable, near, strict=True)}
         found = {
             row[0]: Candidate(
@@ -78,7 +79,7 @@ class PassageCandidates:
                 row[3],
                 passage_from(row[3:8]).text_to_index(row[2]),
                 meanings.get(row[0]),
-                question.terms.intersection((row[8] or "").split(" ")),
+                shared(question.terms, (row[8] or "").split(" ")),
             )
             for row in rows
         }
@@ -116,7 +117,8 @@ class PassageCandidates:
     def _with_words(
         self, connection: SqlConnection, terms: Sequence[str], question: PassageQuestion, wanted: DocumentQuery
     ) -> Sequence[int]:
-        match = self._search.with_terms(terms)
+        # Where nothing compares meaning, other words of the same stem are found, too.
+        match = self._search.with_terms(terms) if question.embedder else self._search.with_stems(map(family_of, terms))
         condition = wanted_documents(wanted)
         query = (
             "SELECT passages.number FROM passage_words JOIN passages ON passages.number = passage_words.rowid"  # noqa: S608 - ours

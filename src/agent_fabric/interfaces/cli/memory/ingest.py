@@ -43,11 +43,18 @@ class Sources:
     """Whether documents are erased whose files are gone from the folder."""
 
 
-def sources_of(what: str, labels: Sequence[str], *, team: bool, prune: bool) -> Sources:
-    """Return what an address or a folder stands for."""
-    if is_page(what):
-        return Sources(pages=(what,), labels=labels, team=team)
-    folder = Path(what).expanduser().absolute()
+def sources_of(what: Sequence[str], labels: Sequence[str], *, team: bool, prune: bool) -> Sources:
+    """Return what addresses, folders and files stand for."""
+    pages = tuple(each for each in what if is_page(each))
+    paths = [Path(each).expanduser().absolute() for each in what if not is_page(each)]
+    if absent := [str(path) for path in paths if not path.exists()]:
+        raise ConfigError(f"There is no {' and no '.join(absent)}", hint="Name files, folders or pages.")
+    files = [file for path in paths for file in (_documents_in(path, prune=prune) if path.is_dir() else [path])]
+    folder = paths[0] if len(what) == 1 and paths and paths[0].is_dir() else None
+    return Sources(files=list(dict.fromkeys(files)), pages=pages, folder=folder, labels=labels, team=team, prune=prune)
+
+
+def _documents_in(folder: Path, *, prune: bool) -> Sequence[Path]:
     try:
         found = files_in(folder, most=MAX_SOURCES)
     except ValueError as problem:
@@ -58,7 +65,7 @@ def sources_of(what: str, labels: Sequence[str], *, team: bool, prune: bool) -> 
         raise ConfigError(
             f"There are no documents in {folder}", hint="Text, Markdown, code, HTML, Word and PDF are read."
         )
-    return Sources(files=found.files, folder=folder, labels=labels, team=team, prune=prune)
+    return found.files
 
 
 def ingest(at: Place, sources: Sources) -> Json:
@@ -79,7 +86,11 @@ def ingest(at: Place, sources: Sources) -> Json:
                 labels=sources.labels,
                 team=sources.team,
             )
-            result = await fabric.execute_task(task, on_created=progress.begin)
+            try:
+                result = await fabric.execute_task(task, on_created=progress.begin)
+            except asyncio.CancelledError:
+                progress.stop()
+                raise
             progress.end()
             memory = open_memory(fabric.records, loaded.config)
             gone = await _missing_documents(memory, sources)
@@ -123,13 +134,21 @@ class _Progress(EventsOnly):
 
     def __init__(self, whole: int) -> None:
         self._whole = whole
+        self._run_id: RunId | None = None
         self._done = 0
         self._shows = sys.stderr.isatty()
 
     def begin(self, run_id: RunId) -> None:
-        """Say how to go on with it, should this process be stopped."""
+        """Say what is added, and by which run."""
+        self._run_id = run_id
         if self._shows or self._whole > 1:
-            sys.stderr.write(f"{count_of(self._whole, 'document')}; stopped, it goes on with: fabric resume {run_id}\n")
+            sys.stderr.write(f"{count_of(self._whole, 'document')}, run {run_id}\n")
+
+    def stop(self) -> None:
+        """Say how to go on with what was stopped."""
+        self.end()
+        if self._run_id is not None:
+            sys.stderr.write(f"stopped; it goes on with: fabric resume {self._run_id}\n")
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:  # noqa: ARG002 - as every sink
         for event in events:

@@ -56,6 +56,11 @@ class LocalMemory:
         new = NewDocument(data=data, source=source, owner=LOCAL_OWNER, visibility=Visibility(visibility), labels=labels)
         return DOCUMENT.dump(await self._memory.add(new, on_progress=_print_progress))
 
+    @property
+    def searches_words_only(self) -> bool:
+        """Whether nothing here compares meaning."""
+        return self._memory.search.embedder is None
+
     async def search(self, question: str, *, limit: int, labels: Sequence[str]) -> Sequence[Json]:
         wanted = DocumentQuery(viewer=OWN, labels=tuple(labels), sealed_facts=not acting_run())
         return [FOUND.dump(each) for each in found_items(await self._memory.search(question, wanted, limit=limit))]

@@ -16,12 +16,14 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.memory.local_memory import (
     MEMORY,
+    LocalMemory,
     MemoryAccess,
     is_page,
     warn_if_unencrypted,
 )
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import (
+    for_this_installation,
     plain,
     plain_lines,
     print_json,
@@ -35,6 +37,7 @@ from agent_fabric.wire.shape import Json
 
 app = new_app("Look after documents and facts: add, list, show, search, review, edit, forget, why, export, import.")
 
+BY_WORDS_ONLY = "It was searched by words only; for meaning: pip install 'agent-fabric[embeddings]'"
 FactArgument = Annotated[str, typer.Argument(metavar="ID", help="The id, or its beginning.")]
 Labels = Annotated[
     list[str] | None, typer.Option("--label", "-l", metavar="LABEL", help="A label of documents. Repeatable.")
@@ -44,7 +47,8 @@ Labels = Annotated[
 @app.command()
 def add(
     what: Annotated[
-        str, typer.Argument(metavar="PATH|URL", help="A file, a folder or a page; with --fact, a sentence to remember.")
+        list[str],
+        typer.Argument(metavar="PATH|URL", help="Files, folders or pages; with --fact, a sentence to remember."),
     ],
     label: Labels = None,
     team: Annotated[bool, typer.Option("--team", help="Let everyone find the document.")] = False,
@@ -55,10 +59,10 @@ def add(
     *,
     at: Place,
 ) -> int:
-    """Add a document, or with --fact something to remember.
+    """Add documents, or with --fact something to remember.
 
-    A file that was added before is brought up to date: only what has changed is read again. A folder or a page is added
-    by a run, which can be resumed.
+    A file that was added before is brought up to date: only what has changed is read again. Folders, pages and several
+    files are added by a run, which can be resumed.
 
     Exit codes: 0 added, 1 failed, 2 it cannot be read, or the fact is refused.
     """
@@ -67,15 +71,15 @@ def add(
     refuse_if(is_fact and (bool(label) or team), "Facts have no labels", hint="Leave out --label and --team.")
     refuse_if(pin and not is_fact, "Only facts are pinned", hint="Add --fact, or leave out --pin.")
 
-    path = Path(what).expanduser().absolute()
-    many = not is_fact and (is_page(what) or path.is_dir())
-    refuse_if(prune and not (many and path.is_dir()), "--prune is for folders", hint="Leave it out.")
+    path = Path(what[0]).expanduser().absolute()
+    many = not is_fact and (len(what) > 1 or is_page(what[0]) or path.is_dir())
+    refuse_if(prune and (len(what) > 1 or not path.is_dir()), "--prune is for one folder", hint="Leave it out.")
     if many:
         return _add_many(at, what, label or (), team=team, prune=prune)
 
     if is_fact:
-        kind = "preference" if preference else "fact"
-        made = MEMORY(at, lambda memory: memory.remember(what, kind=kind, pinned=pin))
+        kind, text = "preference" if preference else "fact", " ".join(what)
+        made = MEMORY(at, lambda memory: memory.remember(text, kind=kind, pinned=pin))
     else:
         data, visibility = _read(path), "team" if team else "private"
         made = MEMORY(at, lambda memory: memory.add(str(path), data, labels=label or [], visibility=visibility))
@@ -83,7 +87,7 @@ def add(
     return at.print(made, _fact_line(made) if is_fact else _document_line(made))
 
 
-def _add_many(at: Place, what: str, labels: Sequence[str], *, team: bool, prune: bool) -> int:
+def _add_many(at: Place, what: Sequence[str], labels: Sequence[str], *, team: bool, prune: bool) -> int:
     from agent_fabric.interfaces.cli.memory.ingest import ingest, sources_of  # noqa: PLC0415 - what drives runs takes its time
 
     done = ingest(at, sources_of(what, labels, team=team, prune=prune))
@@ -151,8 +155,16 @@ def search(
     at: Place,
 ) -> int:
     """Search documents and facts, the best first. Nothing is shown that does not fit well enough."""
-    found = MEMORY(at, lambda memory: memory.search(" ".join(question), limit=limit, labels=label or ()))
-    return at.print(found, "".join(map(_hit, found)), note="" if found else "Memory has nothing about this.\n")
+
+    async def go(memory: MemoryAccess) -> tuple[Sequence[Json], bool]:
+        found = await memory.search(" ".join(question), limit=limit, labels=label or ())
+        return found, not found and isinstance(memory, LocalMemory) and memory.searches_words_only
+
+    found, words_only = MEMORY(at, go)
+    note = "" if found else "Memory has nothing about this.\n"
+    if words_only:
+        note += for_this_installation(BY_WORDS_ONLY) + "\n"
+    return at.print(found, "".join(map(_hit, found)), note=note)
 
 
 @app.command()

@@ -126,3 +126,57 @@ def test_where_all_runs_are_encrypted_it_is_said_that_memory_is_not(
 )
 def test_wrong_usage_is_explained(arguments: list[str], code: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert fabric(capsys, *arguments, code=2)["error"]["code"] == code
+
+
+STEMS = (
+    ("API keys rotate every ninety days.", "rotation"),
+    ("The rotation of keys is done by ann.", "Who rotates the keys?"),
+    ("Die Kündigung muss schriftlich sein.", "kündigen"),
+    ("Le remboursement est fait en un mois.", "rembourser"),
+    ("La instalación tarda una hora.", "instalar"),
+)
+
+
+@pytest.mark.proves("DB-8")
+@pytest.mark.parametrize(("text", "question"), STEMS)
+def test_words_are_found_by_their_stem(
+    text: str, question: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "note.md").write_text(text)
+    fabric(capsys, "add", "note.md")
+    (found,) = fabric(capsys, "search", question)
+    assert found["passage"] == text
+
+
+@pytest.mark.proves("DB-8")
+def test_half_of_the_words_is_a_hit_with_a_lower_score(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "note.md").write_text("API keys rotate every ninety days.")
+    fabric(capsys, "add", "note.md")
+    (whole,) = fabric(capsys, "search", "rotation")
+    (half,) = fabric(capsys, "search", "rotation of certificates")
+    assert 0 < half["score"] < whole["score"]
+    assert fabric(capsys, "search", "certificates for the whole pool of printers and keys") == []
+
+
+@pytest.mark.proves("DB-8")
+def test_where_nothing_is_found_it_says_that_words_only_were_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke("memory", ["search", "otters"]) == 0
+    assert "searched by words only; for meaning: " in capsys.readouterr().err
+
+
+@pytest.mark.proves("DB-8")
+def test_several_files_are_added_at_once_and_a_finished_one_is_not_said_to_have_stopped(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a.md", "b.txt", "c.txt"):
+        (folder / name).write_text(f"The pool of {name} opens at nine.")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 broken")
+    assert invoke("memory", ["add", "a.md", "b.txt", "c.txt", "broken.pdf"]) == 0
+    shown = capsys.readouterr()
+    assert "3 added or up to date" in shown.out
+    assert "broken.pdf is no PDF that can be read" in shown.out
+    assert "stopped" not in shown.err
+    assert len(fabric(capsys, "search", "pool")) == 3
+    assert invoke("memory", ["add", "a.md", "absent.md"]) == 2
+    assert "There is no " in capsys.readouterr().err
+    assert fabric(capsys, "add", "--fact", "The", "pool", "opens", "at", "9")["text"] == "The pool opens at 9"
