@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
-from agent_fabric.domain.tools.specs import MEMORY_TOOL, SEARCH_ENGINE, Effect, ToolSpec, Trust
+from agent_fabric.domain.tools.skills import COPY_SKILL_TOOL
+from agent_fabric.domain.tools.specs import MEMORY_TOOL, SEARCH_ENGINE, SKILL_TOOL, Effect, ToolSpec, Trust
 
 OTHER_RUNS_TOOL: Final = "cross_run_search"
 LIST_OF_MACHINES: Final = "node_list"
@@ -52,8 +53,14 @@ class WayIn(Enum):
         "a delivery to a webhook", Marks.YES, Marks.YES, "not private with `private: false` of the webhook"
     )
     SENSOR = Entrance("what a sensor has noticed", Marks.YES, Marks.YES)
+    SKILL = Entrance(
+        "a skill",
+        Marks.NO,
+        Marks.NO,
+        "one that came with a project is offered only as a person has trusted it, by the hash of its content",
+    )
     PROJECT = Entrance(
-        "files of a project folder (`--here`)",
+        "files of a project folder (`--here`), its notes for agents among them",
         Marks.SOMETIMES,
         Marks.YES,
         "exposed with `--untrusted`, and by files that an exposed run wrote",
@@ -165,6 +172,8 @@ def way_in_of(spec: ToolSpec) -> WayIn:
                 MEMORY_TOOL: WayIn.DOCUMENT,
                 OTHER_RUNS_TOOL: WayIn.OTHER_RUN,
                 LIST_OF_MACHINES: WayIn.LIST_OF_MACHINES,
+                SKILL_TOOL: WayIn.SKILL,
+                COPY_SKILL_TOOL: WayIn.SKILL,
             }
             return known.get(spec.name, WayIn.COMMAND if spec.command_argument else WayIn.WORKSPACE)
 

@@ -60,6 +60,7 @@ cluster status  | asyncio store
 doctor          | asyncio config cryptography events models packages store yaml
 models list     | asyncio config events models packages
 secrets list    | asyncio
+skills list     | asyncio packages
 mcp list        | asyncio config packages
 policy show     | asyncio config events packages
 policy check ls | asyncio config events packages

@@ -10,6 +10,7 @@ import pytest
 
 import agent_fabric.infrastructure.packs as packs
 import agent_fabric.infrastructure.tools as tools
+import agent_fabric.infrastructure.tools.skills as skills
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, FleetDoor
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.fleet.served_tools import ServedTool
@@ -43,6 +44,8 @@ TOOLS: dict[str, tuple[WayIn, WayOut | None]] = {
     "node_list": (WayIn.LIST_OF_MACHINES, None),
     "fleet-plan": (WayIn.MACHINE, WayOut.PLAN),
     "send_message": (WayIn.WORKSPACE, WayOut.MESSAGE),
+    "skill": (WayIn.SKILL, None),
+    "copy_skill": (WayIn.SKILL, WayOut.FILE),
     "shell": (WayIn.COMMAND, WayOut.COMMAND),
     **dict.fromkeys(("node-command", "node-run"), _MACHINE),
     **dict.fromkeys(("node_run_command", "node_list_files", "node_read_file", "node_write_file"), _MACHINE),
@@ -118,7 +121,7 @@ others have brought. A folder that is new here needs a line, and maybe a way."""
 
 def _specs() -> Iterator[ToolSpec]:
     """Yield every tool that stands in a module, and those that are made for each machine and server."""
-    for package in (tools, packs):
+    for package in (tools, packs, skills):
         for each in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             found = vars(importlib.import_module(each.name)).values()
             yield from (value for value in found if isinstance(value, ToolSpec))

@@ -3,7 +3,7 @@
 import logging
 import math
 import os
-from collections.abc import AsyncIterator, Callable, Container, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
 from functools import cache, partial
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.runs.reuse_answers import ReuseAnswers
     from agent_fabric.application.workflows.perform_step import PerformStep
     from agent_fabric.domain.runs.state import RunState
+    from agent_fabric.domain.tools.skills import Skill
     from agent_fabric.infrastructure.sandbox.egress.policy import EgressRefusal
     from agent_fabric.infrastructure.sandbox.egress.run_proxies import RunProxies
     from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
@@ -334,6 +335,7 @@ def _join_perform(parts: _Parts, loaded: Loaded, steps: "Callable[[], PerformSte
             browser=config.browser,
             web_allow_hosts=config.web.allow_hosts,
             fleet=door,
+            skills=_find_skills(records.layout.root),
             steps=LazySteps(parts.web, shell_timeout_s=config.shell.timeout_s, fleet=door, notify=notify),
         )
     )
@@ -396,6 +398,17 @@ def _require_keys(records: Records) -> None:
     keyring = open_keyring(os.environ, records.layout.root)
     own = {AUDIT: audit_key(os.environ).name, ENCRYPTION: keyring.generation}
     wait_for(require_keys(records.storage.fingerprints, own, keyring.generations()))
+
+
+def _find_skills(root: Path) -> "Callable[[str, Sequence[str] | None], tuple[list[Skill], list[str]]]":
+    """Return what finds the skills for the workspace of a run: those of its project if it works in one."""
+
+    def find(workspace: str, wanted: "Sequence[str] | None") -> "tuple[list[Skill], list[str]]":
+        from agent_fabric.infrastructure.tools.skills.skill_shelf import open_shelf  # noqa: PLC0415 - at the first lane
+
+        return open_shelf(root, os.environ).usable(Path(workspace), wanted)
+
+    return find
 
 
 def _tool_servers(loaded: Loaded, secrets: Secrets) -> "LazyToolServers | None":

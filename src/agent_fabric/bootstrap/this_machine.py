@@ -20,6 +20,7 @@ from agent_fabric.infrastructure.runs.log.layout import Layout, find_root
 
 if TYPE_CHECKING:
     from agent_fabric.application.ports.fleet import ApprovalSigner
+    from agent_fabric.application.tools.manage_skills import ManageSkills
 
 __all__ = [
     "LOCAL_PREFIX",
@@ -30,6 +31,7 @@ __all__ = [
     "local_token",
     "node_program_hash",
     "offer_stored",
+    "open_skills",
     "read_local_token",
     "require_made_here",
     "require_ours",
@@ -108,3 +110,11 @@ def offer_stored(kind: str, database: str, prefix: str) -> "list[tuple[str, str]
     reads = {"runs": rows.newest_runs, "approvals": rows.pending_approvals, "users": rows.users}
     reads["evals"] = rows.newest_evals
     return reads.get(kind, rows.live_keys)(database, prefix)
+
+
+def open_skills(root: Path) -> "ManageSkills":
+    """Return the use case about skills for a fabric folder."""
+    from agent_fabric.application.tools.manage_skills import ManageSkills  # noqa: PLC0415 - few commands need it
+    from agent_fabric.infrastructure.tools.skills.skill_shelf import open_shelf  # noqa: PLC0415 - as above
+
+    return ManageSkills(open_shelf(root, os.environ))

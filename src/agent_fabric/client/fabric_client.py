@@ -25,6 +25,7 @@ from agent_fabric.client.runs import Runs
 from agent_fabric.client.schedules import DeadLetters, Schedules, Sensors, Subscriptions
 from agent_fabric.client.secrets import ServerSecrets
 from agent_fabric.client.sessions import Sessions
+from agent_fabric.client.skills import Skills
 from agent_fabric.client.store import ServerStore
 from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.client.tool_servers import ToolServers
@@ -95,6 +96,7 @@ class FabricClient(Resource):
         self.cluster = ServerCluster(self._transport)
         self.agents = Agents(self._transport)
         self.models = Models(self._transport)
+        self.skills = Skills(self._transport)
         self.tool_servers = ToolServers(self._transport)
         self.nodes = Nodes(self._transport)
         self.users = Users(self._transport)

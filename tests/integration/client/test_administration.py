@@ -197,6 +197,9 @@ async def test_models_tools_and_the_machine_are_looked_at(client: FabricClient) 
     assert "mcp__tame__work" in {tool["name"] for tool in inspected["tools"]}
     with pytest.raises(DefinitionNotFound, match="no tool server"):
         await client.tool_servers.inspect("../tame")
+    assert list((await client.skills.list())["skills"]) == []
+    with pytest.raises(DefinitionNotFound, match="no skill"):
+        await client.skills.show("notes")
     examined = await client.examine()
     assert {"python", "configuration", "encryption"} <= {each["about"] for each in examined["findings"]}
     assert list(await client.not_ready_because()) == []

@@ -127,6 +127,7 @@ CANNOT_BE_WRONG = (
     ("get", "/runs/newest"),
     ("get", "/api/v1/agents"),
     ("get", "/api/v1/agents/{name}"),
+    ("get", "/api/v1/skills"),
     ("get", "/api/v1/workflows"),
     ("get", "/api/v1/workflows/{name}"),
     ("get", "/api/v1/workflows/runs/{run_id}"),

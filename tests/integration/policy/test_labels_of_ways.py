@@ -13,6 +13,7 @@ from agent_fabric.application.runs.continue_run import quoted_labels
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.proposed_call import origin_of, private_source, propose
 from agent_fabric.bootstrap.memory import open_memory
+from agent_fabric.bootstrap.this_machine import open_skills
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.automation import WebhookConfig
 from agent_fabric.config.schema.tools import MCPServerConfig
@@ -135,6 +136,17 @@ async def from_editor(on: Stage) -> Labels:
     return await _begins(on, prompt=said.text, quotes=said.quotes)
 
 
+async def trusted_skill(on: Stage) -> Labels:
+    place = on.at.folder / ".agents/skills/notes"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "SKILL.md").write_text(f"---\nname: notes\ndescription: Takes notes.\n---\n{PLAIN}\n")
+    skills = open_skills(on.at.folder / ".fabric")
+    skills.trust(skills.find("notes"))
+    state = await after_run(on, on.task(do("skill", name="notes")))
+    assert PLAIN in str(state.lanes)
+    return labels_of(state)
+
+
 async def list_of_machines(on: Stage) -> Labels:
     return await reading(on, do("node_list"))
 
@@ -178,6 +190,7 @@ CELLS: dict[WayIn, dict[str, Callable[[Stage], Awaitable[Labels]]]] = {
     WayIn.EDITOR: {"": from_editor},
     WayIn.WEBHOOK: {"": lambda on: triggered(on, "webhook mail")},
     WayIn.SENSOR: {"": lambda on: triggered(on, "sensor files")},
+    WayIn.SKILL: {"": trusted_skill},
     WayIn.WORKSPACE: {
         "": lambda on: reading(on, do("write_file", path="a.md", content="x"), do("read_file", path="a.md"))
     },

@@ -49,6 +49,7 @@ def brief_for(
         prompt=prompt,
         finish=finish_schema(agent),
         capabilities=agent.capabilities,
+        skills=agent.skills,
         pack=agent.pack,
         max_tokens=limits.max_tokens,
         timeout_s=limits.timeout_s,

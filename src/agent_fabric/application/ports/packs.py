@@ -2,12 +2,15 @@
 
 from asyncio import CancelledError
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.domain.tools.specs import ToolSpec
+
+if TYPE_CHECKING:  # most runs have none
+    from agent_fabric.domain.tools.skills import Skill
 
 
 class StillRunning(CancelledError):
@@ -58,6 +61,11 @@ class SpecialistPack(Protocol):
     @property
     def sandbox_level(self) -> str:
         """Level of the sandbox that its commands run in, which policy judges by; empty: that of the run."""
+        ...
+
+    @property
+    def skills(self) -> "Sequence[Skill]":
+        """Skills that its model is told of; complete once the pack is open."""
         ...
 
     async def aopen(self) -> None:

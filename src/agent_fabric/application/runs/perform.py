@@ -215,6 +215,10 @@ class Perform:
         except (RecruitError, ConfigError) as problem:
             return (_given_up(state, action.specialist_id, problem),)
         prompt, tools, finish = _instructions(pack, compact=settings.compact)
+        if pack.skills:
+            from agent_fabric.domain.tools.skills import catalogue  # noqa: PLC0415 - most runs have none
+
+            prompt = f"{prompt}\n\n{catalogue(pack.skills, settings.context_window)}"
         if state.talks:
             prompt = f"{prompt}\n\n{HOW_TO_TALK_BRIEFLY if settings.compact else HOW_TO_TALK}"
         if node := state.task.node:
@@ -288,8 +292,9 @@ def _site(state: RunState, lane: Lane) -> CallSite:
         unattended=state.task is not None and bool(state.task.trial_of),
         by_itself=state.task is not None and state.task.priority is Priority.SCHEDULED,
         scopes=user_scopes(state),
-        limits=own_limits(state),
+        limits=own_limits(state, lane),
         flow=flow_of(state),
+        narrowed=lane.narrowed,
         grants=state.grants,
         asked=lane.asked,
         decided=lane.decided,

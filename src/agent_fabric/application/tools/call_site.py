@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_fabric.domain.approvals.answers import Grant
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.labels import NOTHING_READ, Flow
 from agent_fabric.domain.policy.outside_plan import Outside
-from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.tools.allowlists import Allowlists
+
+if TYPE_CHECKING:  # most runs have no skills
+    from agent_fabric.domain.tools.skills import AllowedTools
 
 
 class CallSite(NamedTuple):
@@ -47,7 +50,9 @@ class CallSite(NamedTuple):
     by_itself: bool = False
     """A model makes the call in a run that a schedule or a trigger has started."""
     limits: tuple[Allowlists, ...] = ()
-    """The agent's own allowlists."""
+    """The agent's own allowlists, and those of skills that it has read."""
+    narrowed: "tuple[AllowedTools, ...]" = ()
+    """What the skills that it has read leave of its tools."""
     secrets: frozenset[str] = frozenset()
     """Secrets that the call may name as `${secret:NAME}`: those that a person has written into the workflow. Others are
     plain text, so that neither a model nor a page can ask for one."""
@@ -58,6 +63,11 @@ def user_scopes(state: RunState) -> frozenset[str]:
     return frozenset() if state.task is None else frozenset(state.task.user_scopes)
 
 
-def own_limits(state: RunState) -> tuple[Allowlists, ...]:
-    """Return the allowlists of the agent that does a run."""
-    return () if state.task is None or state.task.agent is None else state.task.agent.limits
+def own_limits(state: RunState, lane: Lane | None = None) -> tuple[Allowlists, ...]:
+    """Return the allowlists of the agent that does a run, and of the skills that it has read."""
+    limits = () if state.task is None or state.task.agent is None else state.task.agent.limits
+    return (
+        limits
+        if lane is None or not lane.narrowed
+        else (*limits, *(each for left in lane.narrowed for each in left.limits))
+    )

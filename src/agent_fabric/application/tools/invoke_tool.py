@@ -118,6 +118,10 @@ class InvokeTool:
         if spec is None:
             known = ", ".join(tools)
             return _refuse(call, {}, "UnknownTool", f"there is no tool {call.tool!r}; the tools are: {known}")
+        for left in site.narrowed:
+            if call.tool not in left.tools:
+                problem = f"the skill {left.skill!r} allows only {', '.join(sorted(left.tools))}"
+                return _refuse(call, {}, "NotAllowedBySkill", problem)
         try:
             args = named_call(spec, arguments_from(call.arguments), site.node)
         except BadArguments as problem:

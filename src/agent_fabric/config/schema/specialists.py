@@ -40,6 +40,8 @@ class SpecialistConfig(Settings):
     package gives to one."""
     mcp_servers: Annotated[tuple[MCPServerConfig, ...], Strict(strict=False)] = ()
     """Tool servers whose tools are added to the pack's own."""
+    skills: Texts | None = None
+    """Names of the skills that it is offered; not set: all that are there, an empty list: none."""
     container_image: Text | None = None
     """Container image in which its shell commands run; not set: no container."""
 

@@ -151,6 +151,9 @@ AGENT: Final = Group(
             Items(lambda: _CAPABILITY, "capabilities", f"Write capabilities: [{next(iter(CAPABILITIES))}]"),
             "What it may do; its tools follow from this. None: it has no tools.",
         ),
+        "skills": optional(
+            Items(lambda: _ANY_TEXT, "skills", "Write skills: [release-notes]"), "Skills that it is offered, by name."
+        ),
         "inputs": optional(PARAMETERS, "What it is given; prompts use {{ inputs.NAME }}."),
         "outputs": optional(PARAMETERS, "What it must give at its end; none: a summary."),
         "dependencies": optional(

@@ -109,6 +109,8 @@ class AgentDefinition:
     description: str = ""
     capabilities: tuple[str, ...] = field(default=(), metadata={"read": lambda plain: tuple(dict.fromkeys(plain))})
     """What it may do; see `capabilities`. None: it has no tools."""
+    skills: tuple[str, ...] = ()
+    """Skills that it is offered, by name."""
     inputs: Mapping[str, Parameter] = field(default_factory=dict)
     outputs: Mapping[str, Parameter] = field(default_factory=dict, metadata={"read": _read_outputs})
     """What it must give at its end; none: a `summary`."""

@@ -56,7 +56,7 @@ from agent_fabric.domain.runs.ledger import IN_DOUBT, Ledger
 from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, Observation, RunState
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
 from agent_fabric.domain.tools.findings import ProofKind
-from agent_fabric.domain.tools.specs import FINISH_TASK, MEMORY_TOOL, PASSAGES
+from agent_fabric.domain.tools.specs import FINISH_TASK, MEMORY_TOOL, PASSAGES, SKILL_TOOL
 from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,
@@ -402,6 +402,18 @@ def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
         lane.phase = LanePhase.ANSWERED
 
 
+def _narrow(lane: Lane, body: ToolReturned) -> None:
+    """Leave the lane only the tools that a skill allows, whose instructions it has now."""
+    allowed = body.result.get("allowed_tools")
+    if not isinstance(allowed, str):
+        return
+    from agent_fabric.domain.tools.skills import allowed_by, split_allowed  # noqa: PLC0415 - few skills limit
+
+    left = allowed_by(str(body.result.get("skill", "")), split_allowed(allowed))
+    if left is not None and left not in lane.narrowed:
+        lane.narrowed += (left,)
+
+
 def _take_result(state: RunState, lane: Lane, body: ToolReturned, event: Event) -> None:
     seq = event.seq
     state.seconds += body.duration_s
@@ -417,6 +429,8 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, event: Event) 
         lane.idle_since_sent_back = False
     if body.proved:
         lane.proof, lane.unproved_change = strongest((proof_from(body, ProofKind.PROGRAM, seq), lane.proof)), False
+    if body.tool == SKILL_TOOL:
+        _narrow(lane, body)
     shown = shown_result(body)
     if body.changed:
         lane.proof, lane.unproved_change, lane.last_change = NO_PROOF, True, seq

@@ -21,6 +21,7 @@ from agent_fabric.domain.tools.program_files import can_be_run
 from agent_fabric.domain.tools.specs import ToolSpec
 
 if TYPE_CHECKING:  # most runs have none
+    from agent_fabric.domain.tools.skills import AllowedTools
     from agent_fabric.domain.workflows.state import WorkflowState
 
 
@@ -111,6 +112,8 @@ class Lane:
     repaired: bool = False
     """The model was told once what was wrong with its call, and has not made a sound one since."""
 
+    narrowed: "tuple[AllowedTools, ...]" = ()
+    """What the skills that it has read leave of its tools."""
     worked: bool = False
     """A tool other than `finish_task` was called."""
     unproved_change: bool = False

@@ -33,6 +33,8 @@ class AgentBrief:
     """JSON schema of the result; empty: that of the pack."""
     capabilities: tuple[str, ...] = ()
     """What its tools come from; see `capabilities`."""
+    skills: tuple[str, ...] = ()
+    """Skills that it is offered, by name."""
     pack: str = ""
     """The pack that it builds on; empty: none."""
     max_tokens: int | None = None

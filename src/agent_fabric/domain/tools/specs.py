@@ -20,6 +20,8 @@ SEARCH_ENGINE = "the search engine"
 """Where searches go; the owner has chosen it."""
 MEMORY_TOOL: Final = "memory_search"
 """The tool that looks up documents and facts. What a run is told beforehand looks like a call of it."""
+SKILL_TOOL: Final = "skill"
+"""The tool by which a model reads a skill."""
 PASSAGES: Final = "passages"
 """Where the passages stand in its results."""
 TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")

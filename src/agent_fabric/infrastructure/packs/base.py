@@ -1,12 +1,15 @@
 """What every pack is made of, and short ways to declare tools, for us and for authors of packs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.threads import call_function
 from agent_fabric.infrastructure.tools.tool_objects import Tool, ToolFunction, object_tool
+
+if TYPE_CHECKING:  # most runs have none
+    from agent_fabric.domain.tools.skills import Skill
 
 
 class BaseSpecialistPack:
@@ -19,6 +22,8 @@ class BaseSpecialistPack:
     """What a person should know about it."""
     sandbox_level: str = ""
     """Level of the sandbox that its commands run in; empty: that of the run."""
+    skills: "Sequence[Skill]" = ()
+    """Skills that its model is told of; the registry adds those that are there."""
 
     def __init__(
         self,

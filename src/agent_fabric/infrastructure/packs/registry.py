@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.leases import NamedLocks
     from agent_fabric.application.ports.mcp import ToolServers
     from agent_fabric.application.ports.memory import RunMemory
+    from agent_fabric.domain.tools.skills import Skill
     from agent_fabric.domain.tools.specs import ToolSpec
     from agent_fabric.infrastructure.packs.research import ResearchDesk
     from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
@@ -76,6 +77,8 @@ class PackParts:
     """Where node tools find the machines; None: there are none."""
     memory: "Callable[[], RunMemory] | None" = None
     """Makes what looks up documents and facts; None: there are none here."""
+    skills: "Callable[[str, Sequence[str] | None], tuple[Sequence[Skill], Sequence[str]]] | None" = None
+    """Finds the skills for a workspace, of these names or all, and the names of those that no one trusts yet."""
     steps: "Callable[[Sandbox, Tools], SpecialistPack] | None" = None
     """Builds the pack for the steps of workflows, with the tools that look up and propose."""
 
@@ -114,7 +117,8 @@ class PackRegistry:
         pack = build.pack(specialist_id) if agent is None else build.agent(agent)
         if specialist_id == STEPS:  # no model sees what their tools give
             return pack
-        return with_project_notes(AdvisedPack(pack, build.sandbox), workspace, build.sandbox)
+        pack = build.with_skills(AdvisedPack(pack, build.sandbox), specialist_id, agent)
+        return with_project_notes(pack, workspace, build.sandbox)
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,26 @@ class _PackBuild:
                 recorded = "evidence" in agent.capabilities
                 pack = self._with_browser(pack, SpecialistId(agent.name), required=True, recorded=recorded)
         return pack if agent.parallel_allowed else OneAtATime(pack, agent.name, self.parts.locks)
+
+    def with_skills(
+        self, pack: SpecialistPack, specialist_id: SpecialistId, agent: AgentBrief | None
+    ) -> SpecialistPack:
+        """Return the pack with the skills that it, or the agent, offers; the same one if there are none."""
+        if self.parts.skills is None:
+            return pack
+        if agent is None:
+            config = self.parts.specialists.get(specialist_id)
+            wanted = None if config is None else config.skills
+        else:
+            wanted = agent.skills  # an agent has what its file names
+        if wanted == ():
+            return pack
+        skills, untrusted = self.parts.skills(self.workspace, wanted)
+        if not skills and not untrusted:
+            return pack
+        from agent_fabric.infrastructure.packs.skilled_pack import SkilledPack  # noqa: PLC0415 - see above
+
+        return SkilledPack(pack, skills, untrusted, self.workspace, self.sandbox)
 
     def _built_in(self, name: SpecialistId) -> SpecialistPack:
         if name == "engineering":

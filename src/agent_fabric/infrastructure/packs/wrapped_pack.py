@@ -13,6 +13,7 @@ from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from agent_fabric.application.ports.leases import NamedLocks
+    from agent_fabric.domain.tools.skills import Skill
     from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 
@@ -57,6 +58,10 @@ class WrappedPack:
         return self._inner.sandbox_level
 
     @property
+    def skills(self) -> "Sequence[Skill]":
+        return self._inner.skills
+
+    @property
     def finish(self) -> FinishSpec:
         return self._inner.finish
 
@@ -78,6 +83,7 @@ OPTIONAL: Mapping[str, Any] = {
     "hidden_tools": (),
     "notices": (),
     "sandbox_level": "",
+    "skills": (),
 }
 """Members that packs of others need not have, with what they then are."""
 

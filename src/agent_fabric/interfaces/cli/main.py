@@ -58,6 +58,7 @@ COMMANDS = {
     "logs": "Inspect runs: list, show, search, export.",
     "models": "List and choose models: list, pull, use, probe, rm, stop.",
     "secrets": "Manage secrets and the keys that seal them: set, list, remove, rotate.",
+    "skills": "Manage skills: list, show, validate, add, trust, remove.",
     "mcp": "Manage MCP servers, and serve MCP: list, inspect, trust, serve.",
     "policy": "Explain the policy: check, show, simulate.",
     "config": "Show the configuration and where it comes from.",
@@ -82,7 +83,7 @@ _ROOMS = {
     "store": "db",
     "models": "models",
     "secrets": "secrets",
-    "tools": "mcp",
+    "tools": "mcp skills",
     "policy": "policy",
 }
 ROOMS = {command: room for room, commands in _ROOMS.items() for command in commands.split()}

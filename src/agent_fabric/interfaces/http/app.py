@@ -54,7 +54,7 @@ from agent_fabric.interfaces.http.runs.search import add_search
 from agent_fabric.interfaces.http.runs.watch import watch
 from agent_fabric.interfaces.http.secrets.secrets import add_secrets
 from agent_fabric.interfaces.http.tools.mcp import McpEndpoint, add_mcp
-from agent_fabric.interfaces.http.tools.tool_servers import add_tool_servers
+from agent_fabric.interfaces.http.tools.skills import add_tools
 from agent_fabric.interfaces.http.workflows.workflows import add_workflows
 
 DESCRIPTION = """\
@@ -129,7 +129,7 @@ def create_app(
     add_policy(routes.with_tag("policy").below("/api/v1/policy"), runs)
     add_doctor(routes.with_tag("operations"), fabric)
     add_cluster(routes.with_tag("operations"), storage.cluster)
-    add_tool_servers(routes.with_tag("tool servers"), fabric.config, fabric.local)
+    add_tools(routes, fabric.config, fabric.local)
     add_identity(routes.with_tag("identity"), fabric.identity)
     models = Models(fabric.config, fabric.agents, fabric.workflows)
     add_openai(routes.with_tag("openai"), runs, live, models)

@@ -18,7 +18,7 @@ from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_fini
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.packs.sandboxed_tools import workspace_tools
-from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack
+from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
 from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
@@ -91,7 +91,7 @@ def test_the_research_packs_have_web_and_file_tools_and_end_with_citations(name:
 @pytest.mark.parametrize(("name", "more"), [("research", []), ("enterprise_research", ["cross_run_search"])])
 async def test_without_the_network_web_tools_are_not_offered_but_answer(name: str, more: list[str]) -> None:
     pack = get(registry(research={}, enterprise_research={}), name, network_allowed=False)
-    assert isinstance(pack, AdvisedPack)
+    assert isinstance(pack, WrappedPack)
     assert [tool.name for tool in pack.tool_definitions] == [*more, *FILE_TOOLS]
     assert [tool.name for tool in pack.hidden_tools] == WEB_TOOLS
     assert pack.finish.needs_citations, "what is cited all the same is held against nothing"

@@ -30,8 +30,8 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load_config.cache_clear()
 
 
-def test_twenty_six_commands_are_groups() -> None:
-    assert len(GROUPS) == 26
+def test_twenty_seven_commands_are_groups() -> None:
+    assert len(GROUPS) == 27
     assert {"models", "approvals", "eval", "logs", "config", "policy", "db"} <= set(GROUPS)
 
 
