@@ -172,7 +172,7 @@ def judge(case: Case, run_id: RunId, events: Sequence[Event]) -> Verdict:
     state = fold(run_id, events)
     lane = next(iter(state.lanes.values()))
     doubts = finish.doubts_about(state, lane, case.finish)
-    lane.payload = finish.close_payload(lane, case.finish, doubts)
+    lane.payload = finish.close_payload(state, lane, case.finish, doubts)
     return Verdict(bool(doubts.ask_for), bool(doubts.unproven), result_of(state).proof.kind)
 
 

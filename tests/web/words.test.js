@@ -6,7 +6,7 @@ import test from "node:test";
 import { delayBefore } from "../../src/agent_fabric/interfaces/web/client/net/socket.js";
 import { graphOf } from "../../src/agent_fabric/interfaces/web/client/model/graph.js";
 import { lanesOf } from "../../src/agent_fabric/interfaces/web/client/model/timeline.js";
-import { agoText, callText, durationText, evidenceText, safeLink, sizeText } from "../../src/agent_fabric/interfaces/web/client/model/words.js";
+import { agoText, callText, costText, durationText, evidenceText, safeLink, sizeText } from "../../src/agent_fabric/interfaces/web/client/model/words.js";
 
 test("only http, https and mail are followed, and where they lead is known", () => {
   assert.deepEqual(safeLink("https://a.example/x?y#z"), { href: "https://a.example/x?y#z", host: "a.example" });
@@ -39,6 +39,10 @@ test("a step is drawn below those that it waits for, even in a circle", () => {
   assert.ok(boxes[2].y > boxes[1].y && boxes[1].y > boxes[0].y);
   assert.equal(edges.length, 3);
   assert.equal(graphOf([{ id: "a", depends_on: ["b"] }, { id: "b", depends_on: ["a"] }]).boxes.length, 2);
+});
+
+test("a cost has the digits that say something", () => {
+  assert.deepEqual([0, 0.000001, 0.0012345, 0.5, 12.3].map(costText), ["0", "0.000001", "0.00123", "0.5", "12.30"]);
 });
 
 test("evidence says what was shown, and a mark counts more than a proof", () => {

@@ -83,6 +83,7 @@ def open_chat(
             max_steps=config.chat.max_turns,
             max_tokens=config.budget.max_tokens,
             max_seconds=config.budget.max_seconds,
+            max_cost=config.budget.max_cost,
             max_calls_per_turn=config.budget.max_calls_per_turn,
         )
         return replace(task, profile=Profile.CHAT, budget=budget, node=session.node)

@@ -185,7 +185,10 @@ def build_limits(
         failures=_rate(settings.failures),
         runs=quota,
         caps=RunCaps(
-            max_steps=settings.run.max_steps, max_tokens=settings.run.max_tokens, max_seconds=settings.run.max_seconds
+            max_steps=settings.run.max_steps,
+            max_tokens=settings.run.max_tokens,
+            max_seconds=settings.run.max_seconds,
+            max_cost=settings.run.max_cost,
         ),
         _closers=(known.close, strangers.close),
     )

@@ -285,7 +285,7 @@ def open_evals(
     from agent_fabric.application.evals.run_eval import RunEval  # noqa: PLC0415 - see above
     from agent_fabric.application.evals.run_trial import RunTrial  # noqa: PLC0415 - see above
     from agent_fabric.application.evals.start_eval import StartEval  # noqa: PLC0415 - see above
-    from agent_fabric.application.runs.new_task import task_from  # noqa: PLC0415 - see above
+    from agent_fabric.application.runs.new_task import on_terms, task_from  # noqa: PLC0415 - see above
     from agent_fabric.infrastructure.evals.case_folders import RunCaseFolders  # noqa: PLC0415 - see above
 
     records, clock = fabric.records, SystemClock()
@@ -302,6 +302,7 @@ def open_evals(
         evals=storage.evals,
         recruit=execute_task.recruit,
         make_task=make_task,
+        require_terms=lambda task, most: on_terms(config, task, max_cost=most),
         default_model=config.default_model_key,
         visibility=execute_task.visibility,
         clock=clock,

@@ -50,7 +50,7 @@ class Definitions(Resource):
         """
         return await self._get(json_from(), self._path(name))
 
-    async def start(
+    async def start(  # noqa: PLR0913 - the options of `fabric agents run`
         self,
         name: str,
         inputs: Mapping[str, Any] | None = None,
@@ -60,6 +60,8 @@ class Definitions(Resource):
         encrypt: bool = False,
         visibility: Visibility | None = None,
         pool: str | None = None,
+        require_proof: bool = False,
+        max_cost: float | None = None,
     ) -> RunId:
         """Start one and do not wait for it; an agent that fails is not tried again.
 
@@ -74,6 +76,8 @@ class Definitions(Resource):
             "encrypt": encrypt,
             "visibility": None if visibility is None else visibility.value,
             "pool": pool,
+            "require_proof": require_proof or None,
+            "max_cost": max_cost,
         }
         return await self._post(started_run, self._path(name, f"/{self.verb}"), dict(inputs or {}), query)
 

@@ -127,7 +127,7 @@ class FabricClient(Resource):
     async def __aexit__(self, *_: object) -> None:
         await self._transport.aclose()
 
-    async def run(
+    async def run(  # noqa: PLR0913 - the options of `fabric run`
         self,
         prompt: str,
         *,
@@ -138,6 +138,8 @@ class FabricClient(Resource):
         task_force_mode: TaskForceMode | None = None,
         priority: Priority = Priority.INTERACTIVE,
         continues: str | None = None,
+        require_proof: bool = False,
+        max_cost: float | None = None,
     ) -> RunResult:
         """Do a task; return when it has ended, or waits for a person. `continues` is a run to follow up.
 
@@ -152,10 +154,12 @@ class FabricClient(Resource):
             task_force_mode=task_force_mode,
             priority=priority,
             continues=continues,
+            require_proof=require_proof,
+            max_cost=max_cost,
         )
         return await self.runs.do(wish)
 
-    async def stream(
+    async def stream(  # noqa: PLR0913 - as `run`
         self,
         prompt: str,
         *,
@@ -165,6 +169,8 @@ class FabricClient(Resource):
         max_steps: int | None = None,
         deltas: bool = False,
         continues: str | None = None,
+        require_proof: bool = False,
+        max_cost: float | None = None,
     ) -> AsyncGenerator[Happening, None]:
         """Do a task, and yield what happens as it happens; at last the result. See `Runs.follow`.
 
@@ -177,6 +183,8 @@ class FabricClient(Resource):
             network_allowed=network_allowed,
             max_steps=max_steps,
             continues=continues,
+            require_proof=require_proof,
+            max_cost=max_cost,
         )
         run_id: RunId = await self.runs.start(wish, deltas=deltas)
         async with aclosing(self.runs.follow(run_id, deltas=deltas)) as happenings:

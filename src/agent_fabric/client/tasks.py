@@ -33,6 +33,10 @@ class TaskRequest:
     """The workers that may drive it, where several share a store; None: those of the pool `default`."""
     continues: str | None = None
     """The run to follow up, or the beginning of its id: the new run continues its conversation, in its workspace."""
+    require_proof: bool = False
+    """Whether the run fails, with the code `result_unproven`, where nothing bears its result out."""
+    max_cost: float | None = None
+    """What the answers of models may cost together; None: as the server is configured."""
 
     def body(self) -> dict[str, Any]:
         """Return it as a server takes it."""

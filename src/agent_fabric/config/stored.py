@@ -26,6 +26,8 @@ EDITABLE: Final[Mapping[str, str]] = {
     "budget.max_steps": "Model answers in one task.",
     "budget.max_tokens": "Tokens that one run may read and write.",
     "budget.max_seconds": "Seconds that one run may spend in model and tool calls; waiting is free.",
+    "budget.max_cost": "What the answers of models in one run may cost, as their prices say.",
+    "require_proof": "Whether a task fails where nothing bears its result out.",
     "identity.visibility": "Who sees a run that does not say so itself.",
     "retention.older_than_days": "Runs that settled longer ago are removed once a day.",
     "log.level": "The least important lines of the server's log.",

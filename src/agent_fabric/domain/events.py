@@ -430,6 +430,8 @@ class ContextCompacted:
     """False: the model could not summarise, so a plain list of what was done stands in."""
     usage: Usage
     duration_s: float
+    cost: float | None = None
+    """Price of the summary; None when no price is configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -438,7 +440,7 @@ class BudgetExhausted:
 
     kind: ClassVar = "budget_exhausted"
 
-    resource: Literal["steps", "tokens", "seconds"]
+    resource: Literal["steps", "tokens", "seconds", "cost"]
     limit: float
     used: float
 

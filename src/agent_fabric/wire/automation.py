@@ -64,6 +64,7 @@ SCHEDULE = Shape(
     "id name target_kind target? inputs task_instruction? agent_id? required_model?"
     " cron_expression=rule.cron_expression? every=rule.every_s timezone=rule.timezone starts_at=rule.starts_at"
     " ends_at=rule.ends_at misfire overlap on_doubt max_late_s max_catch_up jitter_s pause_after_failures daily_runs"
+    " require_proof max_cost"
     " is_active paused_by? use_persistent_chat chat_session_id? owner created_at revision next_at",
     name="ScheduleDetails",
     about="A schedule. Times are seconds since 1970.",

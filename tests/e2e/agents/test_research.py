@@ -124,6 +124,8 @@ async def test_a_page_that_was_not_fetched_cannot_be_cited(tmp_path: Path) -> No
         verified = await done.fabric("verify", run_dir.name)
     assert code == 0
     assert "/tea (citation 1) was not fetched in this run" in result["unproven"]
+    assert result["citations"] == []
+    assert [each["url"] for each in result["unfetched_citations"]] == [f"{done.site.url}/tea"]
     assert result["_meta"]["proof"]["kind"] == "none"
     (sent_back,) = payloads(run_dir, "tool_error")
     assert (sent_back["tool"], sent_back["error_type"]) == ("finish_task", "Unproven")

@@ -162,13 +162,16 @@ async def served(
     run_index: Mapping[str, Any] | None = None,
     connection: type[Connection] = Connection,
     also: Mapping[str, Any] | None = None,
+    of_model: Mapping[str, Any] | None = None,
     **configured: Any,
 ) -> AsyncIterator[Served]:
-    """Serve the fabric folder below `folder`; `configured` are settings of `server`, `also` any others."""
+    """Serve the fabric folder below `folder`; `configured` are settings of `server`, `also` any others.
+
+    `of_model` are settings of the model.
+    """
     async with ScriptedModel(script) as model:
-        loaded = read_config(
-            {}, overrides=settings(model.base_url, server=configured, run_index=run_index or {}, **(also or {}))
-        )
+        own = settings(model.base_url, model=of_model, server=configured, run_index=run_index or {}, **(also or {}))
+        loaded = read_config({}, overrides=own)
         live = LiveRuns()
         with mock.patch.object(argon2_passwords, "PasswordHasher", QUICK_HASHER):
             fabric = build_server(folder / ".fabric", loaded, readers=(live,))

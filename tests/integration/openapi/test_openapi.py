@@ -203,7 +203,8 @@ document has text or bytes and not both."""
 
 def _complete(case: Any, path: str, response_id: str) -> None:
     """Give a generated body what a form cannot tell: what depends on the configuration, or on what there is."""
-    case.body.pop("model_key", None)  # which ones there are depends on the configuration
+    for configured in ("model_key", "max_cost"):  # which models there are, and have a price, depends on the configuration
+        case.body.pop(configured, None)
     if path == "/api/v1/users":
         case.body.pop("password", None)  # a form cannot tell how easily it is guessed
     for state in ("paths", "redo", "from", "inputs", "values"):
@@ -256,7 +257,8 @@ def test_every_answer_is_one_that_was_promised(
         if mode is GenerationMode.POSITIVE and isinstance(case.body, dict):
             _complete(case, path, f"resp_{run_id}" if known else "")
         if mode is GenerationMode.POSITIVE and case.query:
-            case.query.pop("model_key", None)  # as in bodies
+            for configured in ("model_key", "max_cost"):  # as in bodies
+                case.query.pop(configured, None)
             if path.startswith("/api/v1/memory/facts"):
                 case.query.pop("runs", None)  # are deleted only with a fact that is erased
         if known and "response_id" in path:

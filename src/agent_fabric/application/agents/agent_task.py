@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.runs.task import AgentBrief, Priority, Task
-
-N = TypeVar("N", int, float)
+from agent_fabric.domain.runs.task import AgentBrief, Priority, Task, lower_of
 
 
 def task_of_agent(brief: AgentBrief, like: Task) -> Task:
@@ -20,17 +17,13 @@ def task_of_agent(brief: AgentBrief, like: Task) -> Task:
         specialist_ids=(SpecialistId(brief.name),),
         budget=replace(
             like.budget,
-            max_tokens=_tighter(like.budget.max_tokens, brief.max_tokens),
-            max_seconds=_tighter(like.budget.max_seconds, brief.timeout_s),
+            max_tokens=lower_of(like.budget.max_tokens, brief.max_tokens),
+            max_seconds=lower_of(like.budget.max_seconds, brief.timeout_s),
+            max_cost=lower_of(like.budget.max_cost, brief.max_cost),
         ),
         agent=brief,
         workflow=None,
     )
-
-
-def _tighter(first: N | None, second: N | None) -> N | None:
-    limits = [limit for limit in (first, second) if limit is not None]
-    return min(limits, default=None)
 
 
 def task_for_agent(

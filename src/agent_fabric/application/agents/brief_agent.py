@@ -52,6 +52,7 @@ def brief_for(
         skills=agent.skills,
         pack=agent.pack,
         max_tokens=limits.max_tokens,
+        max_cost=limits.max_cost,
         timeout_s=limits.timeout_s,
         retries=limits.retries,
         parallel_allowed=limits.parallel_allowed,

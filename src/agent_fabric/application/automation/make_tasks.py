@@ -12,7 +12,7 @@ from agent_fabric.application.fleet.fleet_policy import NODE_RUN
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import ApiKeyRepository, UserRepository
 from agent_fabric.application.ports.workflows import DefinitionCatalogue, SoundWorkflow
-from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.application.runs.new_task import on_terms, task_from
 from agent_fabric.application.workflows.step_tasks import StepTasks
 from agent_fabric.domain.agents.definition import agent_from
 from agent_fabric.domain.approvals.answers import OnDoubt
@@ -191,8 +191,9 @@ class ScheduledTasks:
         """Return the task as that of the schedule's owner, with the rights that they have."""
         if schedule.on_doubt is OnDoubt.RETRY:
             require_retryable(task)
+        config = self.workflows.config
         task = replace(
-            task,
+            on_terms(config, task, require_proof=schedule.require_proof, max_cost=schedule.max_cost),
             owner=schedule.owner,
             requested_by=schedule.requested_by,
             user_scopes=schedule.user_scopes,

@@ -42,11 +42,13 @@ _PLAIN = (
     "max_catch_up",
     "jitter_s",
     "pause_after_failures",
-    "daily_runs",
+    "require_proof",
     "use_persistent_chat",
     "chat_session_id",
     "inputs",
 )
+_CLEARED = ("daily_runs", "max_cost")
+"""What may be taken away by null."""
 _CHOICES = {"target_kind": TargetKind, "misfire": Misfire, "overlap": Overlap, "on_doubt": OnDoubt}
 MAX_VALUE = 400 * 86_400
 """Of any number that is set: 400 days in seconds."""
@@ -185,8 +187,7 @@ class ManageSchedules:
         if not rule.cron_expression and rule.every_s is None:
             raise InvalidInputs("A schedule needs a cron_expression or every", hint="Such as: 0 3 * * *, or every 5m.")
         schedule = replace(base, rule=rule, **{key: wish[key] for key in _PLAIN if wish.get(key) is not None})
-        if "daily_runs" in wish:
-            schedule = replace(schedule, daily_runs=wish["daily_runs"])
+        schedule = replace(schedule, **{key: wish[key] for key in _CLEARED if key in wish})
         for name, kind in _CHOICES.items():
             if wish.get(name):
                 schedule = replace(schedule, **{name: _choice(kind, wish[name], name)})
@@ -246,6 +247,11 @@ def _require_target(schedule: Schedule) -> None:
         raise InvalidInputs(
             "on_doubt is for runs of their own: in a chat, a person is asked",
             hint="Leave it out, or start a workflow or an agent instead.",
+        )
+    if schedule.is_said and (schedule.require_proof or schedule.max_cost is not None):
+        raise InvalidInputs(
+            "require_proof and max_cost are for runs of their own: a turn of a chat is as the configuration says",
+            hint="Leave them out, or start a workflow or an agent instead.",
         )
     if schedule.target_kind is TargetKind.AGENT and not (schedule.task_instruction or schedule.target):
         raise InvalidInputs(

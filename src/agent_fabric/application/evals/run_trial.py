@@ -19,8 +19,9 @@ from agent_fabric.domain.evals.trials import (
     trial_run_id,
     why_not_tried,
 )
+from agent_fabric.domain.evidence.proofs import RESULT_UNPROVEN
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import Budget, Priority, Task
+from agent_fabric.domain.runs.task import Budget, Priority, Task, lower_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class RunTrial:
             return never_run(trial, run_id, f"{problem.code}: {problem.message}", retry=retry)
         if why := why_not_tried(result):
             return outcome_of(trial, result, Grade.FAILED, reason=why, retry=retry)
+        if result.error is not None and result.error.code == RESULT_UNPROVEN:
+            return outcome_of(trial, result, Grade.WRONG, reason=result.error.message, retry=retry)
         checked = await self.check(run_id, result.workspace, case, timeout_s=definition.check_timeout_s)
         # What a check prints may be what is in the files: where the run is encrypted, it is not kept in the clear.
         reason = "" if task.encrypted or self.drive.execute_task.encrypts(task) else checked.reason
@@ -71,10 +74,13 @@ class RunTrial:
         """Return the task of a trial: its owner's, without a person to ask."""
         definition = evaluation.definition
         task = self.make_task(case.prompt, trial.arm)
-        steps = definition.max_steps
+        steps, most = definition.max_steps, definition.max_cost
+        budget = replace(task.budget, max_cost=lower_of(task.budget.max_cost, most))
+        budget = budget if steps is None else replace(budget, max_steps=steps)
         return replace(
             task,
-            budget=self.limit(evaluation, task.budget if steps is None else replace(task.budget, max_steps=steps)),
+            budget=self.limit(evaluation, budget),
+            require_proof=task.require_proof or definition.require_proof,
             network_allowed=definition.network,
             outside_allowed=False,
             priority=Priority.BATCH,

@@ -27,6 +27,8 @@ class StartEval:
     evals: EvalRepository
     recruit: RecruitSpecialists
     make_task: MakeTask
+    require_terms: Callable[[Task, float | None], object]
+    """Raises InvalidInputs where the cost of a task is limited, and its model has no price."""
     default_model: str
     visibility: Visibility
     """Who sees it beside its owner, if no one says."""
@@ -45,7 +47,9 @@ class StartEval:
         """
         definition = replace(definition, models=definition.models or (self.default_model,))
         for arm in arms_of(definition):
-            self.recruit.require_known(self.make_task("", arm))
+            task = self.make_task("", arm)
+            self.recruit.require_known(task)
+            self.require_terms(task, definition.max_cost)
         now = self.clock.now()
         started = Eval(
             eval_id=EvalId(self.ids.new_run_id()),

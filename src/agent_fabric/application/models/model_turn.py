@@ -84,12 +84,12 @@ class ModelTurn:
     ) -> Sequence[Body]:
         """Replace old messages by the model's own summary, or by a plain list when it cannot give one."""
         old = lane.messages[first:last]
-        summary, by_model, usage = digest(old), False, Usage(0, 0)
+        summary, by_model, usage, cost = digest(old), False, Usage(0, 0), None
         question = Message(Role.USER, f"{_transcript(old)}\n\n{instruction()}")
         asked = _Question(lane.model, [*lane.messages[:first], question], (), None)
         answer, _ = await self._attempt(asked, 1, time_left_s, priority, notice, None)
         if isinstance(answer, ModelAnswered):  # else the list of what was done stands in; by_model says so
-            usage = answer.usage
+            usage, cost = answer.usage, answer.cost
             if answer.content.strip() and not answer.cut:
                 summary, by_model = answer.content.strip(), True
         return (
@@ -100,6 +100,7 @@ class ModelTurn:
                 by_model=by_model,
                 usage=usage,
                 duration_s=answer.duration_s,
+                cost=cost,
             ),
         )
 

@@ -1,14 +1,16 @@
 """Makes a task of what was asked for, with what the configuration says about the rest."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
 from agent_fabric.application.packs.recruit import parse_pack_names
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.secrets import Encryption
-from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
+from agent_fabric.domain.errors import ConfigError, InvalidInputs
+from agent_fabric.domain.models.messages import MAX_COST
+from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode, lower_of
 
 
 def task_from(
@@ -46,12 +48,40 @@ def task_from(
             max_steps=_max_steps(config, packs),
             max_tokens=config.budget.max_tokens,
             max_seconds=config.budget.max_seconds,
+            max_cost=config.budget.max_cost,
             max_calls_per_turn=config.budget.max_calls_per_turn,
         ),
         priority=priority,
         workspace="" if project is None else str(project),
         encrypted=encrypted,
+        require_proof=config.require_proof,
     )
+
+
+def on_terms(config: FabricConfig, task: Task, *, require_proof: bool = False, max_cost: float | None = None) -> Task:
+    """Return a task with what its caller wants of it beside; the lowest of several limits holds.
+
+    Raises:
+        InvalidInputs: its cost is limited, and its model has no price; or the limit is none.
+    """
+    if max_cost is not None:
+        if not 0 < max_cost <= MAX_COST:
+            raise InvalidInputs(f"A run cannot cost {max_cost:g} at most", hint="Give an amount above 0, such as 0.50.")
+        _require_price(config, task.model_key)
+        task = replace(task, budget=replace(task.budget, max_cost=lower_of(task.budget.max_cost, max_cost)))
+    return replace(task, require_proof=True) if require_proof else task
+
+
+def _require_price(config: FabricConfig, key: str) -> None:
+    """Check that what a model costs is known: a limit that nothing counts against would hold nothing back."""
+    fallback = config.cloud_fallback
+    keys = (key, *([] if fallback is None else [fallback.model_key]))
+    if all(config.models[each].price is None for each in keys):
+        raise InvalidInputs(
+            f"The cost of a run cannot be limited: the model {key!r} has no price",
+            hint=f"Set models.{key}.price in the configuration: what a million tokens cost, 0 if they cost nothing. Or "
+            "leave out the limit.",
+        )
 
 
 def _max_steps(config: FabricConfig, packs: Sequence[str]) -> int:

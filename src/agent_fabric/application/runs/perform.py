@@ -235,7 +235,11 @@ class Perform:
                 finish=finish,
                 model=settings,
                 model_reason=why,
-                notices=(*pack.notices, *([briefing.notice] if briefing is not None and briefing.notice else ())),
+                notices=(
+                    *pack.notices,
+                    *([briefing.notice] if briefing is not None and briefing.notice else ()),
+                    *_not_counted(state, settings),
+                ),
                 knowledge=None if briefing is None else briefing.knowledge,
             ),
         )
@@ -266,6 +270,14 @@ def _instructions(pack: SpecialistPack, *, compact: bool) -> tuple[str, tuple[To
     *tools_in_short, ending = in_few_words((*(tools if few is None else few), finish.as_tool()))
     finish = replace(finish, description=ending.description, parameters=ending.parameters)
     return pack.compact_prompt or pack.system_prompt, tuple(tools_in_short), finish
+
+
+def _not_counted(state: RunState, model: ModelSettings) -> Sequence[str]:
+    """Say that a limit of cost does not count a model's answers, because no one knows what they cost."""
+    assert state.task is not None
+    if state.task.budget.max_cost is None or model.price is not None:
+        return ()
+    return (f"The limit of cost does not count answers of {model.model}: it has no `price` in the configuration",)
 
 
 def _named_notice(notice: Notice, model: str) -> Notice:

@@ -14,15 +14,16 @@ from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body, Event
+from agent_fabric.domain.evidence.proofs import RESULT_UNPROVEN
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.labelling import addresses_handed_on
 from agent_fabric.domain.runs.state import RunState, result_of
-from agent_fabric.domain.runs.task import Parent, RunResult, RunStatus, Task, root_of
+from agent_fabric.domain.runs.task import Parent, RunResult, RunStatus, Task, lower_of, root_of
 from agent_fabric.domain.secrets.references import defuse
 from agent_fabric.domain.workflows.actions import RunChild
 from agent_fabric.domain.workflows.events import ChildFinished, StepWaited
 
-_TELL_HOW_TO_GO_ON = frozenset({"workflow_failed", "TimeoutError"})
+_TELL_HOW_TO_GO_ON = frozenset({"workflow_failed", "TimeoutError", RESULT_UNPROVEN})
 """Errors of workflows that advise to resume them, which is no advice about a child: people go on with its caller."""
 MAX_LEVELS = 8
 """Workflows that call workflows; deeper ones most likely call themselves."""
@@ -79,7 +80,7 @@ class ChildRuns:
         task = self.task_for(action.kind, action.name, action.inputs, state.task, action.state)
         given = task.prompt if task.workflow is None else task.workflow.inputs
         parent = replace(parent, addresses=addresses_handed_on(state, given))
-        task = task.below(parent, state.task, workspace=state.workspace)
+        task = _within_cost(task.below(parent, state.task, workspace=state.workspace), state)
         return NewRun(
             run_id=run_id,
             created=self.first_event(run_id, task),
@@ -116,6 +117,15 @@ class ChildRuns:
         """End a child that is no longer needed."""
         with suppress(RunHeld, RunNotFound):  # the request stays in its inbox; or it never came to be
             await self.cancel_run(run_id, by=by, reason=reason)
+
+
+def _within_cost(task: Task, state: RunState) -> Task:
+    """Return the task of a child with no more than what its workflow has left to spend."""
+    limit = None if state.task is None else state.task.budget.max_cost
+    if limit is None:
+        return task
+    left = max(limit - (state.cost or 0.0), 0.0)
+    return replace(task, budget=replace(task.budget, max_cost=lower_of(task.budget.max_cost, left)))
 
 
 def _level(task: Task) -> int:

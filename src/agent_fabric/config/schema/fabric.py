@@ -63,6 +63,9 @@ class FabricConfig(Settings):
     """How the model inside agent-fabric is run."""
     managed_llama: ManagedLlamaConfig | None = None
     """A llama-server that fabric starts and owns, for models with `backend: managed`; not set: none."""
+    require_proof: bool = False
+    """Whether a run fails where nothing bears its result out, with the code `result_unproven`; not set: it completes,
+    and says so. Turns of chats are never asked for proof."""
     budget: BudgetConfig = SECTION
     """The most that one run may use."""
     shell: ShellConfig = SECTION

@@ -63,6 +63,8 @@ class RunLimitsConfig(Settings):
     """Tokens read and written; not set: as `budget` says."""
     max_seconds: float | None = Field(default=None, gt=0)
     """Seconds spent in model and tool calls; not set: as `budget` says."""
+    max_cost: float | None = Field(default=None, gt=0, le=1_000_000_000)
+    """What the answers of models with a price may cost together; not set: as `budget` says."""
 
 
 class LimitsConfig(Settings):

@@ -77,5 +77,8 @@ class BudgetConfig(Settings):
     """Tokens read and written, all turns together; not set: no limit."""
     max_seconds: float | None = Field(default=None, gt=0)
     """Seconds spent in model and tool calls; waiting is free. Not set: no limit."""
+    max_cost: float | None = Field(default=None, gt=0, le=1_000_000_000)
+    """What the answers of models may cost together, in the currency of `models.KEY.price`; models without a price count
+    nothing. Not set: no limit."""
     max_calls_per_turn: int = Field(default=64, ge=1, le=1000)
     """Tool calls that are run of one model answer. The others are not; the model is told so."""

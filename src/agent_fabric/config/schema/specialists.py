@@ -33,6 +33,9 @@ class SpecialistConfig(Settings):
     """The phases of its work, in order."""
     max_steps: int | None = Field(default=None, ge=1, le=50)
     """Model answers in a run that is asked of this specialist alone; not set: `budget.max_steps`."""
+    require_proof: bool = False
+    """Whether runs of this specialist fail where nothing bears their result out; also where `require_proof` is not
+    set."""
     builder: Builder | None = None
     """Function that builds the pack, as `module:function`; not set: the built-in pack of this name."""
     tools: Annotated[tuple[ToolReference, ...], Strict(strict=False)] = ()

@@ -17,6 +17,7 @@ from agent_fabric.domain.definitions.fields import (
     Group,
     Items,
     Leaf,
+    amount,
     name_hint,
     one_of,
     optional,
@@ -29,6 +30,7 @@ from agent_fabric.domain.definitions.fields import (
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, did_you_mean, show_value
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
+from agent_fabric.domain.models.messages import MAX_COST
 from agent_fabric.domain.tools.capabilities import CAPABILITIES, SERVER_PREFIX
 
 MAX_EXAMPLES: Final = 50
@@ -116,6 +118,7 @@ CONSTRAINTS: Final = Group(
     "How far one run may go.",
     {
         "max_tokens": optional(whole(1), "Tokens of one run, in and out."),
+        "max_cost": optional(amount(MAX_COST), "What the answers of models with a price may cost together."),
         "timeout": optional(seconds(above_zero=True), "Seconds in model and tool calls."),
         "retries": optional(whole(0, MAX_RETRIES), "Further attempts after a failure."),
         "parallel_allowed": optional(FLAG, "Whether several runs of it may work at the same time.", True),

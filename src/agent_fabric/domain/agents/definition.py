@@ -80,6 +80,7 @@ class Constraints:
     """How far one run of the agent may go."""
 
     max_tokens: int | None = None
+    max_cost: float | None = None
     timeout_s: float | None = field(default=None, metadata={"key": "timeout"})
     retries: int = 0
     parallel_allowed: bool = True

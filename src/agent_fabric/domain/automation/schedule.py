@@ -121,6 +121,10 @@ class Schedule:
     """Failed runs in a row after which it is paused; 0: never."""
     daily_runs: int | None = None
     """How many runs it may start on a day of its zone."""
+    require_proof: bool = False
+    """Whether its runs fail where nothing bears their result out."""
+    max_cost: float | None = None
+    """What the answers of models in one of its runs may cost; None: as configured."""
     is_active: bool = True
     paused_by: str = ""
     use_persistent_chat: bool = False

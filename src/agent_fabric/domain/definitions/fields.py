@@ -168,6 +168,16 @@ def seconds(*, above_zero: bool, most: float | None = None) -> Leaf:
     )
 
 
+def amount(most: float) -> Leaf:
+    """Return a number above zero."""
+    return Leaf(
+        f"a number above 0 and at most {most:.0f}",
+        {"type": "number", "exclusiveMinimum": 0, "maximum": most},
+        lambda value: is_number(value) and 0 < value <= most,
+        lambda value: "Write a plain number, as in: 0.50" if isinstance(value, str) else "",
+    )
+
+
 def number(least: float, most: float) -> Leaf:
     """Return a number within bounds."""
     return Leaf(

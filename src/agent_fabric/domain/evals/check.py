@@ -11,6 +11,7 @@ from agent_fabric.domain.definitions.fields import (
     Group,
     Items,
     Leaf,
+    amount,
     optional,
     schema_of_file,
     seconds,
@@ -42,6 +43,7 @@ from agent_fabric.domain.evals.definition import (
     decode_base64,
     is_inside,
 )
+from agent_fabric.domain.models.messages import MAX_COST
 
 _CONTENT: Final = text(least=0, most=MAX_CASE_BYTES)
 
@@ -114,6 +116,10 @@ EVAL: Final = Group(
         "k": optional(whole(1, MAX_REPEATS), "How often each case is tried.", 1),
         "at_once": optional(whole(1, MAX_AT_ONCE), "Trials under way at the same time.", 1),
         "max_steps": optional(whole(1, 1_000), "Most model answers of a trial; by default as configured."),
+        "max_cost": optional(
+            amount(MAX_COST), "What the answers of models may cost in a trial; by default as configured."
+        ),
+        "require_proof": optional(FLAG, "Whether a trial whose result nothing bears out counts as wrong.", False),
         "check_timeout_s": optional(
             seconds(above_zero=True, most=MAX_CHECK_TIMEOUT_S),
             "How long a check may take; one that takes longer has failed.",

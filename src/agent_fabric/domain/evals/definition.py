@@ -86,6 +86,10 @@ class EvalDefinition:
     """Trials under way at the same time."""
     max_steps: int | None = None
     """Model answers of a trial; None: as configured."""
+    max_cost: float | None = None
+    """What the answers of models may cost in a trial; None: as configured."""
+    require_proof: bool = False
+    """Whether a trial whose result nothing bears out counts as wrong, whatever the check says."""
     check_timeout_s: float = DEFAULT_CHECK_TIMEOUT_S
     network: bool = False
     """Whether the tools of trials may use the network. Checks never do."""
@@ -145,6 +149,8 @@ def plain_definition(definition: EvalDefinition) -> dict[str, Any]:
     plain = {each.name: getattr(definition, each.name) for each in fields(definition)}
     plain |= {"models": list(definition.models), "packs": list(definition.packs)}
     plain["cases"] = [plain_case(case) for case in definition.cases]
+    if not definition.require_proof:
+        del plain["require_proof"]  # older servers do not know it
     return {name: value for name, value in plain.items() if value is not None}
 
 

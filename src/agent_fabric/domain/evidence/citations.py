@@ -15,11 +15,15 @@ import io
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from agent_fabric.domain.tools.findings import Source
 
+CITATIONS = "citations"
+"""Key in a payload under which a model lists what its result rests on."""
+UNFETCHED = "unfetched_citations"
+"""Key in a payload that lists those of them whose pages the run has not fetched."""
 SHORTEST_QUOTE = 12
 """Letters and digits that a quote needs, on each side of `...`: fewer stand on almost every page."""
 MAX_PROBLEMS = 10
@@ -346,10 +350,27 @@ def problems_with_citations(
     return (*problems[:MAX_PROBLEMS], f"and {len(problems) - MAX_PROBLEMS} more problems of this kind.")
 
 
-def citations_of(payload: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def citations_of(payload: Mapping[str, Any], key: str = CITATIONS) -> Sequence[Mapping[str, Any]]:
     """Return the citations of a result, as far as they have the shape of one."""
-    cited = payload.get("citations")
+    cited = payload.get(key)
     return [entry for entry in cited if isinstance(entry, Mapping)] if isinstance(cited, list | tuple) else []
+
+
+class SplitCitations(NamedTuple):
+    """The citations of a result, by whether the run has fetched their pages."""
+
+    fetched: list[Any]
+    unfetched: list[Any]
+
+
+def split_citations(payload: Mapping[str, Any], sources: Sequence[Source]) -> SplitCitations:
+    """Part the citations of pages that were fetched from the others."""
+    pages, cited = ReadPages(sources), payload.get(CITATIONS)
+    split = SplitCitations([], [])
+    for entry in cited if isinstance(cited, list | tuple) else ():
+        url = str(entry.get("url") or "").strip() if isinstance(entry, Mapping) else ""
+        (split.fetched if url in pages else split.unfetched).append(entry)
+    return split
 
 
 _NO_CITATIONS = (
@@ -390,7 +411,7 @@ def _problems_with_mentions(
 def _own_words(payload: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     """Return the parts of a result in which an address is the model's own word, and not the page's."""
     for key, value in payload.items():
-        if key == "citations":
+        if key == CITATIONS:
             yield key, [citation.get("claim") for citation in citations_of(payload)]
         else:
             yield key, value

@@ -18,6 +18,8 @@ from agent_fabric.domain.tools.program_files import can_be_run
 
 UNPROVEN = "unproven"
 """Key in a payload that says why nothing bears the result out."""
+RESULT_UNPROVEN = "result_unproven"
+"""Code of the error of a run that was to prove its result, and did not."""
 UNVERIFIED = "unverified"
 """Key in a payload that lists the numbers and quotes of the summary that stand in no result."""
 

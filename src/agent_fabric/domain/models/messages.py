@@ -84,6 +84,10 @@ class Usage:
         )
 
 
+MAX_COST = 1_000_000_000.0
+"""The most that a limit of what runs cost may be set to."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPrice:
     """What a model's tokens cost, for each million of them."""

@@ -35,6 +35,13 @@ class FinishSpec:
     """What the result cites must have been fetched in this run, and what it quotes must stand there."""
     needs_reading_back: bool = False
     """A change on a machine needs a later call that has read the state there."""
+    require_proof: bool = False
+    """The run fails where nothing bears its result out, also where its task does not say so."""
+
+    @property
+    def asks_for_proof(self) -> bool:
+        """Tell whether its results are held against anything."""
+        return self.needs_proof or self.needs_citations or self.needs_reading_back
 
     def as_tool(self) -> ToolSpec:
         """Return `finish_task` as the model sees it."""

@@ -20,6 +20,7 @@ from agent_fabric.domain.events import (
     ToolErred,
     ToolReturned,
 )
+from agent_fabric.domain.evidence.proofs import RESULT_UNPROVEN
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.models.events import PlainAnswerAccepted
 from agent_fabric.domain.models.messages import ToolCallRequest
@@ -49,7 +50,7 @@ from agent_fabric.domain.runs.finish import (
 )
 from agent_fabric.domain.runs.ledger import APPROVAL_EXPIRED, DENIED, IN_DOUBT
 from agent_fabric.domain.runs.merge import merged_payload
-from agent_fabric.domain.runs.state import Lane, LanePhase, RunState, effects_of, outcome_of
+from agent_fabric.domain.runs.state import Lane, LanePhase, RunState, effects_of, outcome_of, why_unproven
 from agent_fabric.domain.runs.task import RunStatus, TaskForceMode
 from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.tools.specs import FINISH_TASK, BadArguments, Effect, arguments_from
@@ -126,9 +127,10 @@ def _wait(state: RunState) -> tuple[Action, ...]:
 
 
 def _out_of_budget(state: RunState, spent: BudgetExhausted) -> Record:
+    limit = f"a cost of {spent.limit:g}," if spent.resource == "cost" else f"{spent.limit:g} {spent.resource}"
     failed = RunFailed(
         code=BUDGET_EXHAUSTED,
-        message=f"The run has used its budget of {spent.limit:g} {spent.resource} without finishing",
+        message=f"The run has used its budget of {limit} without finishing",
         hint=_BUDGET_HINTS[spent.resource],
         payload=merged_payload(state) if state.is_task_force else {},
     )
@@ -137,6 +139,15 @@ def _out_of_budget(state: RunState, spent: BudgetExhausted) -> Record:
 
 def _ending(state: RunState) -> RunCompleted | RunFailed:
     """Return how a run ends whose specialists are all done; who failed must not go unnoticed, nor hide the others."""
+    unproven = {who: why for who in state.specialist_ids if (why := _why_unproven(state, who))}
+    if unproven and not state.failed:
+        return RunFailed(
+            code=RESULT_UNPROVEN,
+            message=f"Proof was required, and the result is not proven: {_of_each(state, unproven)}",
+            hint="What was done is in the result and in the workspace. Say in the task how it can be checked, or do "
+            "not require proof.",
+            payload=merged_payload(state),
+        )
     if not state.failed:
         return RunCompleted(
             run_id=state.run_id,
@@ -156,11 +167,22 @@ def _ending(state: RunState) -> RunCompleted | RunFailed:
     )
 
 
+def _why_unproven(state: RunState, who: SpecialistId) -> str:
+    lane = state.lanes.get(LaneId(who))
+    return "" if lane is None else why_unproven(state, lane)
+
+
+def _of_each(state: RunState, why: Mapping[SpecialistId, str]) -> str:
+    """Return reasons as one text, each with its specialist where there are several."""
+    return "; ".join(f"{who}: {each}" if state.is_task_force else each for who, each in why.items())
+
+
 BUDGET_EXHAUSTED = "budget_exhausted"
 _BUDGET_HINTS = {
     "steps": "Allow more with --max-steps, or make the task smaller.",
     "tokens": "Allow more with budget.max_tokens in the configuration, or make the task smaller.",
     "seconds": "Allow more with budget.max_seconds in the configuration, or use a faster model.",
+    "cost": "Allow more with --max-cost or budget.max_cost in the configuration, or use a cheaper model.",
 }
 
 
@@ -175,6 +197,8 @@ def _spent_budget(state: RunState) -> BudgetExhausted | None:
         return BudgetExhausted(resource="steps", limit=budget.max_steps, used=state.steps)
     if budget.max_tokens is not None and state.tokens >= budget.max_tokens:
         return BudgetExhausted(resource="tokens", limit=budget.max_tokens, used=state.tokens)
+    if budget.max_cost is not None and (state.cost or 0.0) >= budget.max_cost:
+        return BudgetExhausted(resource="cost", limit=budget.max_cost, used=round(state.cost or 0.0, 6))
     return None
 
 
@@ -304,7 +328,7 @@ def _judge_answer(state: RunState, lane: Lane) -> Action:
     doubts = doubts_about(state, lane, payload)
     if doubts.ask_for and not lane.sent_back_unproven:
         return Record(lane.lane_id, (GuidanceGiven(reason="unproven", message=doubts.ask_for),))
-    return Record(lane.lane_id, (PlainAnswerAccepted(payload=plain_payload(lane, payload, doubts)),))
+    return Record(lane.lane_id, (PlainAnswerAccepted(payload=plain_payload(state, lane, payload, doubts)),))
 
 
 def _ask_for_less(state: RunState, lane: Lane) -> Record:

@@ -219,8 +219,7 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
         case ChildFinished() as body:
             state.prompt_tokens += body.prompt_tokens
             state.completion_tokens += body.completion_tokens
-            if body.cost is not None:
-                state.cost = (state.cost or 0.0) + body.cost
+            _add_cost(state, body.cost)
             note_exposed(state, body.untrusted)
             note_private(state, body.private)
             note_addresses(state, body.addresses)
@@ -365,8 +364,12 @@ def _count(state: RunState, body: ModelAnswered) -> None:
     state.prompt_tokens += body.usage.prompt_tokens
     state.completion_tokens += body.usage.completion_tokens
     state.cached_tokens += body.usage.cached_tokens
-    if body.cost is not None:
-        state.cost = (state.cost or 0.0) + body.cost
+    _add_cost(state, body.cost)
+
+
+def _add_cost(state: RunState, cost: float | None) -> None:
+    if cost is not None:
+        state.cost = (state.cost or 0.0) + cost
 
 
 def _doubt_flights(state: RunState) -> None:
@@ -496,6 +499,7 @@ def _answer_call(lane: Lane, call_id: CallId, shown: str, repeated: bool, forget
 def _compact(state: RunState, lane: Lane, body: ContextCompacted) -> None:
     state.prompt_tokens += body.usage.prompt_tokens
     state.completion_tokens += body.usage.completion_tokens
+    _add_cost(state, body.cost)
     state.seconds += body.duration_s
     state.takeovers = 0
     lane.compacted = True

@@ -7,7 +7,13 @@ from posixpath import normpath
 from typing import Any
 
 from agent_fabric.domain.dataclass import dataclass
-from agent_fabric.domain.evidence.citations import citations_of, problems_with_citations
+from agent_fabric.domain.evidence.citations import (
+    CITATIONS,
+    UNFETCHED,
+    citations_of,
+    problems_with_citations,
+    split_citations,
+)
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.models.messages import Role, ToolCallRequest
 from agent_fabric.domain.packs.contents import CHANGED
@@ -27,7 +33,7 @@ FAILED = "failed_specialists"
 """Key in a task force's payload that tells who gave up, and why."""
 COLLISIONS = "collisions"
 """Key in a task force's payload that lists the files that more than one specialist made."""
-_OURS = frozenset({UNPROVEN, UNVERIFIED, PROPOSED, SPECIALISTS, FAILED, COLLISIONS})
+_OURS = frozenset({UNPROVEN, UNVERIFIED, UNFETCHED, PROPOSED, SPECIALISTS, FAILED, COLLISIONS})
 """Only the engine may set these keys."""
 
 NOT_YET = "Not accepted yet."
@@ -83,11 +89,11 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
     if problems:
         return SentBack("InvalidFinish", f"Call {FINISH_TASK} again; {'; '.join(problems)}.")
     if lane.idle:
-        return Accepted({**close_payload(lane, payload, Doubts()), UNPROVEN: _NO_WORK}, "")
+        return Accepted({**close_payload(state, lane, payload, Doubts()), UNPROVEN: _NO_WORK}, "")
     doubts = doubts_about(state, lane, payload)
     if doubts.ask_for and not lane.sent_back_unproven:
         return SentBack(SENT_BACK_UNPROVEN, f"{NOT_YET} {doubts.ask_for}")
-    return Accepted(close_payload(lane, payload, doubts), _borne_out_by(lane, payload, doubts))
+    return Accepted(close_payload(state, lane, payload, doubts), _borne_out_by(lane, payload, doubts))
 
 
 def spoken_payload(lane: Lane, said: str) -> Mapping[str, Any]:
@@ -193,18 +199,22 @@ def _written_out(text: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | No
     return None
 
 
-def plain_payload(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
+def plain_payload(state: RunState, lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
     """Return the smallest payload for a task that ended with plain text."""
-    result = close_payload(lane, payload, doubts)
+    result = close_payload(state, lane, payload, doubts)
     return {**result, UNPROVEN: _NO_WORK} if lane.idle else result
 
 
-def close_payload(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
+def close_payload(state: RunState, lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
     """Add what the engine knows to what the model claims."""
     known = lane.compared is not None and lane.compared.known
     honest = {key: value for key, value in payload.items() if key not in _OURS and not (known and key == CHANGED)}
     if doubts.unproven:
         honest[UNPROVEN] = "; ".join(doubts.unproven)
+        if lane.finish.needs_citations:
+            cited = split_citations(payload, state.sources)
+            if cited.unfetched:
+                honest |= {CITATIONS: cited.fetched, UNFETCHED: cited.unfetched}
     if lane.compared is not None and lane.compared.paths:
         honest[CHANGED] = [*lane.compared.paths]
     if doubts.unverified:

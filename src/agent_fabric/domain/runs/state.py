@@ -329,6 +329,23 @@ def _changed_by(lane: Lane) -> Sequence[str]:
     return compared.paths if compared is not None and compared.known else sorted(lane.wrote)
 
 
+def why_unproven(state: RunState, lane: Lane) -> str:
+    """Say what is missing of the proof that a specialist has to give; empty: nothing, or none is required."""
+    required = state.task is not None and state.task.require_proof
+    if state.talks or lane.payload is None or not (required or lane.finish.require_proof):
+        return ""
+    if said := lane.payload.get(UNPROVEN):
+        return str(said)
+    if _bears_out(state, lane):
+        return ""
+    if lane.proof:
+        return "what it has shown does not bear on the result as it is now"
+    return _NOTHING_SHOWN if lane.finish.asks_for_proof else f"its definition asks for no proof, and {_NOTHING_SHOWN}"
+
+
+_NOTHING_SHOWN = "no test, build, program or source bears the result out"
+
+
 def _bears_out(state: RunState, lane: Lane) -> bool:
     """Tell whether what a specialist has shown is a proof; not if its own result is marked as unproven."""
     if not lane.proof or (lane.payload or {}).get(UNPROVEN) or _is_outdated(lane.proof, list(state.lanes.values())):

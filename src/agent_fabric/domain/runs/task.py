@@ -38,6 +38,7 @@ class AgentBrief:
     pack: str = ""
     """The pack that it builds on; empty: none."""
     max_tokens: int | None = None
+    max_cost: float | None = None
     timeout_s: float | None = None
     retries: int = 0
     """How often its caller may try again after a failure."""
@@ -108,6 +109,8 @@ class Budget:
     """Tokens in and out, as the server reports them."""
     max_seconds: float | None = None
     """Time spent in model and tool calls; waiting is free."""
+    max_cost: float | None = None
+    """What the answers of models with a price cost together."""
     max_calls_per_turn: int = DEFAULT_CALLS_PER_TURN
     """Tool calls of one model answer that are run; the others are refused. Logs before 0.6 say nothing about it."""
 
@@ -119,6 +122,7 @@ class Budget:
         max_steps: int | None = None,
         max_tokens: int | None = None,
         max_seconds: float | None = None,
+        max_cost: float | None = None,
         max_calls_per_turn: int = DEFAULT_CALLS_PER_TURN,
     ) -> Self:
         """Fill in the defaults of the profile."""
@@ -126,7 +130,11 @@ class Budget:
         if profile is Profile.CHAT:
             steps = min(steps, MAX_CHAT_STEPS)
         return cls(
-            max_steps=steps, max_tokens=max_tokens, max_seconds=max_seconds, max_calls_per_turn=max_calls_per_turn
+            max_steps=steps,
+            max_tokens=max_tokens,
+            max_seconds=max_seconds,
+            max_cost=max_cost,
+            max_calls_per_turn=max_calls_per_turn,
         )
 
 
@@ -234,6 +242,8 @@ class AskedTask:
     """Whether a command that a person agrees to may run outside the box."""
     on_doubt: OnDoubt = OnDoubt.ASK
     """What becomes of a call that a crash has cut off and that only a person can judge."""
+    require_proof: bool = False
+    """Whether the run fails where nothing bears its result out. Turns of sessions are not asked for proof."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +286,7 @@ class Task(AskedTask):
             encrypted=self.encrypted or above.encrypted,
             outside_allowed=self.outside_allowed and above.outside_allowed,
             on_doubt=above.on_doubt,
+            require_proof=self.require_proof or above.require_proof,
         )
 
 
@@ -347,6 +358,7 @@ class RunCaps:
     max_steps: int | None = None
     max_tokens: int | None = None
     max_seconds: float | None = None
+    max_cost: float | None = None
 
     def require(self, *, max_steps: int | None) -> None:
         """Check what a caller asks for explicitly.
@@ -365,12 +377,14 @@ class RunCaps:
         return replace(
             budget,
             max_steps=budget.max_steps if self.max_steps is None else min(budget.max_steps, self.max_steps),
-            max_tokens=_lower(budget.max_tokens, self.max_tokens),
-            max_seconds=_lower(budget.max_seconds, self.max_seconds),
+            max_tokens=lower_of(budget.max_tokens, self.max_tokens),
+            max_seconds=lower_of(budget.max_seconds, self.max_seconds),
+            max_cost=lower_of(budget.max_cost, self.max_cost),
         )
 
 
-def _lower(one: Number | None, other: Number | None) -> Number | None:
+def lower_of(one: Number | None, other: Number | None) -> Number | None:
+    """Return the lower one of two limits; None is no limit."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)

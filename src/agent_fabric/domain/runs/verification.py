@@ -7,7 +7,15 @@ from typing import Any, TypeGuard
 
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.events import Body, Event, GuidanceGiven, PackStarted, ToolCalled, ToolErred, ToolReturned
-from agent_fabric.domain.evidence.citations import ReadPages, address_of, citations_of, likeliest, urls_in
+from agent_fabric.domain.evidence.citations import (
+    CITATIONS,
+    UNFETCHED,
+    ReadPages,
+    address_of,
+    citations_of,
+    likeliest,
+    urls_in,
+)
 from agent_fabric.domain.evidence.claims import false_claims
 from agent_fabric.domain.evidence.commands import assess, shown_by
 from agent_fabric.domain.evidence.proofs import UNPROVEN
@@ -59,7 +67,8 @@ def fails(about: str, detail: str) -> CheckedClaim:
 def claims_about_citations(payload: Mapping[str, Any], pages: ReadPages, whose: str = "") -> Iterator[CheckedClaim]:
     """Check that each cited page was fetched and each quote stands on it; `whose` names one of several specialists."""
     of = f" of {whose}" if whose else ""
-    for number, citation in enumerate(citations_of(payload), start=1):
+    cited = (*citations_of(payload), *citations_of(payload, UNFETCHED))
+    for number, citation in enumerate(cited, start=1):
         url, quote, claim = (str(citation.get(key) or "").strip() for key in ("url", "quote", "claim"))
         yield _claim_about_quote(f"citation {number}{of}", url, quote, claim, pages)
 
@@ -76,7 +85,7 @@ def claims_about_mentions(place: str, urls: Sequence[str], pages: ReadPages) -> 
 
 def spoken_urls(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the addresses in a result, apart from its list of citations."""
-    return urls_in({key: value for key, value in payload.items() if key not in ("citations", UNPROVEN)})
+    return urls_in({key: value for key, value in payload.items() if key not in (CITATIONS, UNFETCHED, UNPROVEN)})
 
 
 def recorded_rows(events: Sequence[Event]) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_fabric.domain.events import RunCompleted, RunFailed
+from agent_fabric.domain.evidence.proofs import RESULT_UNPROVEN
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.workflows.definition import Step
 from agent_fabric.domain.workflows.events import StepStatus
@@ -34,12 +35,17 @@ def end_of_workflow(wf: WorkflowState) -> RunCompleted | RunFailed:
     if result["status"] in (SUCCESS, SKIPPED):
         return RunCompleted(run_id=wf.run_id, specialist_ids=(), task_force_mode="sequential", payload=result)
     return RunFailed(
-        code="workflow_failed",
+        code=RESULT_UNPROVEN if _fails_only_to_prove(wf) else "workflow_failed",
         message=problem,
         hint=f"Correct it, then `fabric workflow resume {wf.run_id}` continues from there and keeps what is done. "
         "With --current it takes the file as it is then.",
         payload=result,
     )
+
+
+def _fails_only_to_prove(wf: WorkflowState) -> bool:
+    """Tell whether all that is wrong is that agents have not proven what they were to prove."""
+    return bool(wf.failed) and all(wf.steps[lane].error_type == RESULT_UNPROVEN for lane in wf.failed)
 
 
 def _result(wf: WorkflowState) -> tuple[dict[str, Any], str]:

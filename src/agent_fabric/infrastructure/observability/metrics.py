@@ -73,6 +73,7 @@ class RunMetrics(EventsOnly):
         self._turns = counter("fabric_turns", "Answers of models")
         self._tokens_in = _Children(counter("fabric_tokens_in", "Tokens that models read", "model"))
         self._tokens_out = _Children(counter("fabric_tokens_out", "Tokens that models wrote", "model"))
+        self._cost = _Children(counter("fabric_cost", "What answers of models cost, as their prices say", "model"))
         self._model_s = _Children(
             histogram("fabric_model_request_seconds", "How long models took to answer", _MODEL_BUCKETS, "model")
         )
@@ -138,10 +139,14 @@ class RunMetrics(EventsOnly):
         self._model_s.get(body.model).observe(body.duration_s)
         self._tokens_in.get(body.model).inc(body.usage.prompt_tokens)
         self._tokens_out.get(body.model).inc(body.usage.completion_tokens)
+        if body.cost is not None:
+            self._cost.get(body.model).inc(body.cost)
 
     def _on_compaction(self, body: ContextCompacted) -> None:
         self._tokens_in.get("compaction").inc(body.usage.prompt_tokens)
         self._tokens_out.get("compaction").inc(body.usage.completion_tokens)
+        if body.cost is not None:
+            self._cost.get("compaction").inc(body.cost)
 
     def _on_return(self, body: ToolReturned) -> None:
         self._calls.get(body.tool, "repeated" if body.repeated else "ok").inc()

@@ -88,6 +88,7 @@ RESUMED_BY: Final = "fabric.resumed_by"
 PURPOSE: Final = "fabric.purpose"
 DELAY_S: Final = "fabric.delay_s"
 USAGE_ESTIMATED: Final = "fabric.usage_estimated"
+COST: Final = "fabric.cost"
 REPEATED: Final = "fabric.repeated"
 OUTCOME: Final = "fabric.outcome"
 EVENT_TYPE: Final = "fabric.event_type"
@@ -353,6 +354,8 @@ def _of_answer(body: ModelAnswered) -> Attributes:
     told: dict[str, Any] = {RESPONSE_MODEL: body.model, FINISH_REASONS: (body.finish_reason,)}
     if body.usage_estimated:
         told[USAGE_ESTIMATED] = True
+    if body.cost is not None:
+        told[COST] = body.cost
     return told
 
 

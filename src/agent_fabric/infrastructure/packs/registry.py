@@ -25,7 +25,7 @@ from agent_fabric.domain.packs.review import REVIEWER
 from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.project_notes import with_project_notes
-from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack, OneAtATime
+from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack, OneAtATime, ProvenPack
 
 if TYPE_CHECKING:
     from agent_fabric.application.fleet.fleet_policy import FleetDoor
@@ -154,6 +154,8 @@ class _PackBuild:
         pack = self._with_servers(pack, name, config.mcp_servers)
         if config.container_image:
             pack = self._in_container(pack, name, config.container_image)
+        if config.require_proof:
+            pack = ProvenPack(pack)
         researches = config.builder is None and name in _RESEARCHERS
         return self._with_browser(pack, name, required=BROWSER in config.tools, recorded=researches)
 

@@ -133,6 +133,14 @@ def _with(result: ToolResult, more: Mapping[str, Any]) -> ToolResult:
 _LOOK_AGAIN_S = 0.1
 
 
+class ProvenPack(WrappedPack):
+    """Lets runs of another pack fail where nothing bears their result out."""
+
+    @property
+    def finish(self) -> FinishSpec:
+        return replace(super().finish, require_proof=True)
+
+
 class OneAtATime(WrappedPack):
     """Opens another pack only when no other run has the agent; a run that waits for a person lets go of it.
 

@@ -7,7 +7,7 @@ follows the last, and raises `FORMAT`.
 import os
 from typing import Final
 
-FORMAT: Final = 34
+FORMAT: Final = 35
 """The number of the newest step, and of the format that it leads to."""
 MIN_WRITER: Final = 19
 """The oldest format whose programs may use the newest tables; others hand over and end. It rises only with a step that

@@ -30,6 +30,13 @@ NoOutside = Annotated[
     bool,
     typer.Option("--no-outside", help="Run nothing outside the box: a `git push` is refused, and nobody is asked."),
 ]
+RequireProof = Annotated[
+    bool, typer.Option("--require-proof", help="Fail, with exit code 6, where nothing bears the result out.")
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(metavar="AMOUNT", help="What the answers of models may cost together, as `models.KEY.price` says."),
+]
 Untrusted = Annotated[
     bool,
     typer.Option("--untrusted", help="With --here: the project is not yours, so sending anything out asks."),

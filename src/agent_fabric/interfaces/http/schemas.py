@@ -2,15 +2,20 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
 
 from agent_fabric.application.ports.secrets import MAX_SECRET_BYTES
 from agent_fabric.config.constants import MAX_PROMPT_CHARS, POOL_PATTERN
+from agent_fabric.domain.models.messages import MAX_COST
 from agent_fabric.domain.secrets.references import SHORTEST_NAMED
 from agent_fabric.interfaces.http.bodies import WHOLE, LenientBody, RequestBody
 
 SAYS_SOMETHING = r"[^\s\x00-\x1f\x7f-\x9f]"
 """Fits what has more than blanks and control characters."""
+
+
+CostLimit = Annotated[FiniteFloat, Field(gt=0, le=MAX_COST)]
+"""A limit of what a run may cost."""
 
 
 class RunRequest(RequestBody, example={"prompt": "Write hello.py that prints the first ten primes, and run it."}):
@@ -31,6 +36,11 @@ class RunRequest(RequestBody, example={"prompt": "Write hello.py that prints the
     """Whether a command that a person agrees to, such as `git push`, may run outside the box."""
     max_steps: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None
     """Most model answers of a specialist; not set: `budget.max_steps`."""
+    max_cost: CostLimit | None = None
+    """What the answers of models may cost together, in the currency of their prices; not set: `budget.max_cost`."""
+    require_proof: bool = False
+    """Whether the run fails, with the code `result_unproven`, where nothing bears its result out; the configuration may
+    want it anyway."""
     task_force_mode: Literal["sequential", "parallel"] | None = None
     """Whether several specialists work one after another or all at once; not set: as configured."""
     priority: Literal["interactive", "scheduled", "batch"] = "interactive"

@@ -24,6 +24,7 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Event, ToolCalled, ToolReturned
 from agent_fabric.domain.identity.principals import RUN_META
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.models.messages import MAX_COST
 from agent_fabric.domain.runs.effects import warning
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
@@ -99,11 +100,16 @@ def _add_starting(server: "MCPServer[Any]", connect: Connect) -> None:
         task: Annotated[str, Field(description="What to do, in plain words.", min_length=1)],
         pack: Annotated[str | None, Field(description="The specialist; by default one is chosen.")] = None,
         max_steps: Annotated[int | None, Field(ge=1, le=1000, description="Most model answers.")] = None,
+        require_proof: Annotated[bool, Field(description="Whether to fail where nothing proves the result.")] = False,
+        max_cost: Annotated[float | None, Field(gt=0, le=MAX_COST, description="What models may cost.")] = None,
         wait_s: Wait = WAIT_S,
     ) -> dict[str, Any]:
         """Do a task. It is recorded, goes on if you leave, and survives a crash."""
         async with _explain_errors(connect, context) as fabric:
-            run_id = await fabric.runs.start(TaskRequest(prompt=task, pack=pack, max_steps=max_steps))
+            wish = TaskRequest(
+                prompt=task, pack=pack, max_steps=max_steps, require_proof=require_proof, max_cost=max_cost
+            )
+            run_id = await fabric.runs.start(wish)
             return await _follow(context, fabric, run_id, after=-1, wait_s=wait_s, with_events=False)
 
     @server.tool(annotations=ToolAnnotations(title="Cancel a run", destructive_hint=True, idempotent_hint=True))

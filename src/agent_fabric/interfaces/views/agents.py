@@ -20,7 +20,9 @@ class AgentList(NamedTuple):
 
 
 _LINE = "name version=definition.version role=definition.role description file=path usable=is_usable problems"
-_LIMITS = "max_tokens timeout=timeout_s retries parallel_allowed command_allowlist path_allowlist domain_allowlist"
+_LIMITS = (
+    "max_tokens max_cost timeout=timeout_s retries parallel_allowed command_allowlist path_allowlist domain_allowlist"
+)
 _DEFINITION = Shape(
     AgentDefinition,
     "capabilities tools tool_servers pack? model? inputs outputs dependencies prompts constraints metadata",

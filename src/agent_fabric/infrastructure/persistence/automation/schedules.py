@@ -42,6 +42,7 @@ SCHEDULES: Final = Table(
     user_scopes=json_text(tuple, list),
     is_active=FLAG,
     use_persistent_chat=FLAG,
+    require_proof=FLAG,
 )
 FIRINGS: Final = Table(
     "firings",

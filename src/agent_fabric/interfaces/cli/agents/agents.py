@@ -17,7 +17,9 @@ from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
 from agent_fabric.interfaces.cli.options import (
     Encrypt,
     Here,
+    MaxCost,
     NetworkAllowed,
+    RequireProof,
     SeenBy,
     Untrusted,
     Verbose,
@@ -133,13 +135,15 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     encrypt: Encrypt = False,
     visibility: SeenBy = None,
     verbose: Verbose = False,
+    require_proof: RequireProof = False,
+    max_cost: MaxCost = None,
     *,
     at: Place,
 ) -> int:
     """Run an agent with inputs, as a durable run.
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage, inputs or definition, 3 waiting for input, 4 what it was for was
-    denied or failed, 130 interrupted.
+    denied or failed, 6 nothing bears the result out though proof was required, 130 interrupted.
 
     \b
     Examples:
@@ -148,7 +152,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     """  # noqa: D301 - the mark makes lines stay as they are
     from agent_fabric.interfaces.cli.agents.driving import AgentCall, run_agent  # noqa: PLC0415 - what drives runs takes its time
 
-    call = AgentCall(name, inputs or (), model_key, network_allowed, here, untrusted, encrypt, visibility)
+    call = AgentCall(
+        name, inputs or (), model_key, network_allowed, here, untrusted, encrypt, visibility, require_proof, max_cost
+    )
     return run_agent(call, at, verbose=verbose)
 
 

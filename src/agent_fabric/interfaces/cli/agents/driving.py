@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.agents.run_agent import RunAgent, worth_another_attempt
+from agent_fabric.application.runs.new_task import on_terms
 from agent_fabric.bootstrap.workflows import open_agents
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.identity.ownership import Visibility
@@ -33,6 +34,8 @@ class AgentCall(NamedTuple):
     untrusted: bool
     encrypt: bool
     visibility: Visibility | None
+    require_proof: bool
+    max_cost: float | None
 
 
 def run_agent(call: AgentCall, at: Place, *, verbose: bool) -> int:
@@ -41,8 +44,9 @@ def run_agent(call: AgentCall, at: Place, *, verbose: bool) -> int:
     overrides = strangers_text(call.untrusted, here=call.here)
     if url is not None:
         opens = foreground_elsewhere(url, here=call.here)
-        options = {"model_key": call.model_key, "network_allowed": call.network_allowed}
+        options: dict[str, Any] = {"model_key": call.model_key, "network_allowed": call.network_allowed}
         options |= {"encrypt": call.encrypt, "visibility": call.visibility}
+        options |= {"require_proof": call.require_proof, "max_cost": call.max_cost}
         return drive_in_foreground(
             opens, lambda there: _run_there(there, call.name, call.inputs, options), at, verbose=verbose
         )
@@ -58,6 +62,7 @@ def run_agent(call: AgentCall, at: Place, *, verbose: bool) -> int:
         project=project_here(root, loaded.config) if call.here else None,
     )
     task = replace(task, encrypted=task.encrypted or call.encrypt, visibility=call.visibility)
+    task = on_terms(loaded.config, task, require_proof=call.require_proof, max_cost=call.max_cost)
 
     async def work(foreground: LocalForeground) -> RunResult:
         return await RunAgent(foreground.fabric.execute_task)(task, on_created=foreground.note_created)

@@ -17,10 +17,12 @@ from agent_fabric.interfaces.cli.output import plain
 from agent_fabric.wire.shape import Json
 
 _NUMBERS = frozenset({"max_catch_up", "pause_after_failures", "daily_runs"})
+_AMOUNTS = frozenset({"max_cost"})
+_FLAGS = frozenset({"require_proof"})
 _TIMES = frozenset({"max_late_s", "jitter_s"})
 _WORDS = frozenset({"misfire", "overlap", "on_doubt", "required_model"})
 _MOMENTS = frozenset({"starts_at", "ends_at"})
-_CLEARED = _MOMENTS | {"daily_runs"}
+_CLEARED = _MOMENTS | {"daily_runs", "max_cost"}
 """Settings that a schedule may do without: `ends_at=` takes one away."""
 
 
@@ -109,15 +111,21 @@ def _setting(pair: str, zone: str) -> tuple[str, Any]:
     try:
         if name in _NUMBERS:
             return name, int(text)
+        if name in _AMOUNTS:
+            return name, float(text)
         if name in _TIMES:
             return name, float(text) if text.replace(".", "", 1).isdigit() else seconds_in(text)
     except ValueError:
         raise ConfigError(f"{text!r} is no number", hint=f"Write such as --with {name}=3.") from None
+    if name in _FLAGS and text in ("true", "false"):
+        return name, text == "true"
+    if name in _FLAGS:
+        raise ConfigError(f"{text!r} is neither true nor false", hint=f"Write such as --with {name}=true.")
     if name in _WORDS:
         return name, text
     if name in _MOMENTS:
         return name, moment_of(text, zone)
-    known = ", ".join(sorted(_NUMBERS | _TIMES | _WORDS | _MOMENTS))
+    known = ", ".join(sorted(_NUMBERS | _AMOUNTS | _FLAGS | _TIMES | _WORDS | _MOMENTS))
     raise ConfigError(f"There is no setting {name!r} of schedules", hint=f"Settings: {known}.")
 
 
@@ -157,7 +165,7 @@ def shown_in_full(schedule: Json, firings: Sequence[Json]) -> str:
     lines = [line(schedule)]
     keys = (
         *("id", "owner", "target_kind", "misfire", "overlap", "on_doubt", "max_late_s", "jitter_s"),
-        *("required_model", "revision"),
+        *("required_model", "require_proof", "max_cost", "revision"),
     )
     lines += [f"  {key}: {plain(str(schedule[key]))}\n" for key in keys if schedule[key] not in (None, "")]
     lines += ["next:\n", *(firing_line(each) for each in schedule.get("next", ()))]

@@ -61,7 +61,7 @@ More = Annotated[
         "--with",
         metavar="KEY=VALUE",
         help="Another setting: misfire, overlap, on_doubt, max_late_s, max_catch_up, jitter_s, required_model, "
-        "pause_after_failures, daily_runs, starts_at, ends_at. Repeatable.",
+        "pause_after_failures, daily_runs, require_proof, max_cost, starts_at, ends_at. Repeatable.",
     ),
 ]
 

@@ -23,6 +23,7 @@ from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.status import RunStatus
+from agent_fabric.domain.runs.task import lower_of
 from agent_fabric.interfaces.cli.evals.eval_places import (
     ComparedEval,
     Old,
@@ -36,7 +37,7 @@ from agent_fabric.interfaces.cli.evals.eval_places import (
 from agent_fabric.interfaces.cli.evals.eval_texts import eval_list, eval_text
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
-from agent_fabric.interfaces.cli.options import Last, RunIdArgument, configuration
+from agent_fabric.interfaces.cli.options import Last, MaxCost, RequireProof, RunIdArgument, configuration
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import RUNS, Place, RunAccess, choose_run, refuse_if, with_run
 from agent_fabric.interfaces.cli.place_local import LocalRuns
@@ -136,6 +137,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         int | None, typer.Option(min=1, max=MAX_AT_ONCE, help="Trials under way at the same time.")
     ] = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="What to call it; by default as the file.")] = "",
+    max_cost: MaxCost = None,
+    require_proof: RequireProof = False,
     compare: Compare = None,
     report: Report = None,
     min_right: MinRight = None,
@@ -153,6 +156,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     from agent_fabric.infrastructure.evals.eval_files import read_eval  # noqa: PLC0415 - lists read no files
 
     definition = _with_options(read_eval(Path(file)), k, models, packs, case or (), at_once, name)
+    definition = replace(
+        definition,
+        max_cost=lower_of(definition.max_cost, max_cost),
+        require_proof=definition.require_proof or require_proof,
+    )
     asked = _Asked(old_eval(compare), _require_room_for(report), min_right, at.as_json)
     url = at.url()
     if url is not None:

@@ -11,13 +11,14 @@ from agent_fabric.client.errors import ServerTimedOut, ServerUnreachable
 from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.errors import Interrupted, StoreUnavailable
 from agent_fabric.domain.events import Event
+from agent_fabric.domain.evidence.proofs import RESULT_UNPROVEN
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.effects import Outcome
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.approvals.ask_approval import ask_person, is_interactive
-from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, REFUSED, WAITING
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, NOT_PROVEN, REFUSED, WAITING
 from agent_fabric.interfaces.cli.output import print_error, print_json_line
 from agent_fabric.interfaces.cli.place import Place
 from agent_fabric.interfaces.cli.runs.foreground import Foreground, ForegroundT, Opens
@@ -38,7 +39,9 @@ EXIT_CODES = {
 
 
 def exit_code(result: RunResult) -> int:
-    """Return the exit code for how a run stands: that of its status, unless what it was for was refused."""
+    """Return the exit code for how a run stands: that of its status, unless its end has one of its own."""
+    if result.error is not None and result.error.code == RESULT_UNPROVEN:
+        return NOT_PROVEN
     return REFUSED if result.outcome is Outcome.REFUSED else EXIT_CODES[result.status]
 
 

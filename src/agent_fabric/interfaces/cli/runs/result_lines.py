@@ -1,9 +1,10 @@
 """What came of a run, in lines for a terminal: what it did, what bears it out, and what it changed in a project."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TextIO
 
+from agent_fabric.domain.evidence.citations import UNFETCHED
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED, Proof
 from agent_fabric.domain.packs.contents import CHANGED, texts_under
 from agent_fabric.domain.plural import count_of
@@ -67,6 +68,13 @@ def evidence_lines(result: RunResult, stream: TextIO) -> Iterator[str]:
         yield from (f"  {colour(plain(line), 'dim', stream)}" for line in result.proof.printed.splitlines())
     if unverified := texts_under(result.payload, UNVERIFIED):
         yield f"{colour('in no result:', 'yellow', stream)} {', '.join(map(plain, unverified))}"
+
+
+def unfetched_lines(result: RunResult, stream: TextIO) -> Iterator[str]:
+    """Name the pages that a result cites and that its run has not fetched."""
+    if unfetched := result.payload.get(UNFETCHED):
+        urls = [str(each.get("url", each) if isinstance(each, Mapping) else each) for each in unfetched]
+        yield f"{colour('cited, but not fetched:', 'yellow', stream)} {', '.join(map(plain, urls))}"
 
 
 def proof_words(proof: Proof) -> str:

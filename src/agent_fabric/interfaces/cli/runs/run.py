@@ -16,9 +16,11 @@ from agent_fabric.interfaces.cli.options import (
     Encrypt,
     Here,
     Last,
+    MaxCost,
     NetworkAllowed,
     NoOutside,
     Pool,
+    RequireProof,
     SeenBy,
     Untrusted,
     Verbose,
@@ -52,6 +54,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     max_steps: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Maximum number of model answers of a specialist.")
     ] = None,
+    max_cost: MaxCost = None,
+    require_proof: RequireProof = False,
     task_force_mode: Annotated[
         Mode | None, typer.Option(help="Whether several specialists work one after another or all at once.")
     ] = None,
@@ -74,7 +78,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     """Run a task with a specialist, in a workspace of its own. The run is durable: it can be resumed after any crash.
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 4 what the task is about was
-    denied or failed, 130 interrupted.
+    denied or failed, 6 nothing bears the result out though --require-proof or the configuration wants it, 130
+    interrupted.
     """
     at = with_output(at, output)
     chosen, prompt = _follow_up(words, continues=continues, last=last)
@@ -86,6 +91,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         network_allowed=network_allowed,
         outside_allowed=not no_outside,
         max_steps=max_steps,
+        max_cost=max_cost,
+        require_proof=require_proof,
         task_force_mode=task_force_mode,
         priority=priority,
         encrypt=encrypt,

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.application.runs.new_task import on_terms, task_from
 from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError
@@ -81,7 +81,8 @@ def _task(wish: TaskRequest, config: FabricConfig, project: Path | None) -> Task
         project=project,
         encrypted=wish.encrypt,
     )
-    return replace(task, visibility=wish.visibility, outside_allowed=wish.outside_allowed, pool=wish.pool or "")
+    task = replace(task, visibility=wish.visibility, outside_allowed=wish.outside_allowed, pool=wish.pool or "")
+    return on_terms(config, task, require_proof=wish.require_proof, max_cost=wish.max_cost)
 
 
 async def _start_there(there: "RemoteForeground", wish: TaskRequest, chosen: RunChoice | None) -> RunResult:

@@ -126,13 +126,13 @@ class Transcript:
                 self._answers += 1
                 self._tokens += body.usage.prompt_tokens + body.usage.completion_tokens
                 self._busy_s += body.duration_s
-                if body.cost is not None:
-                    self._cost = (self._cost or 0.0) + body.cost
+                self._add_cost(body.cost)
             case ModelFailed() as body:
                 self._asking.pop(event.lane, None)
                 self._busy_s += body.duration_s
             case ContextCompacted() as body:
                 self._tokens += body.usage.prompt_tokens + body.usage.completion_tokens
+                self._add_cost(body.cost)
                 self._busy_s += body.duration_s
             case ToolReturned() | ToolErred() as body:
                 self._busy_s += body.duration_s
@@ -360,6 +360,10 @@ class Transcript:
             case SignalReceived():
                 by = f" from {plain(body.by)}" if body.by else ""
                 return "signal", "yellow", f"{plain(body.name)}{by}", body.data
+
+    def _add_cost(self, cost: float | None) -> None:
+        if cost is not None:
+            self._cost = (self._cost or 0.0) + cost
 
     def _take_request(self, event: Event, call_id: CallId) -> str:
         return self._requested.get(event.lane, {}).pop(call_id, "")

@@ -28,6 +28,7 @@ from agent_fabric.domain.events import (
     ToolReturned,
     WorkspaceSaved,
 )
+from agent_fabric.domain.evidence.citations import UNFETCHED
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.ids import CallId, LaneId, RunId
@@ -62,7 +63,13 @@ from agent_fabric.interfaces.cli.output import (
     shorten,
     terminal_columns,
 )
-from agent_fabric.interfaces.cli.runs.result_lines import changed_lines, effect_texts, evidence_lines, warning_lines
+from agent_fabric.interfaces.cli.runs.result_lines import (
+    changed_lines,
+    effect_texts,
+    evidence_lines,
+    unfetched_lines,
+    warning_lines,
+)
 from agent_fabric.interfaces.cli.runs.step_lines import StepLines, call_remarks, seconds
 
 _WIDTH = 100
@@ -366,7 +373,7 @@ class LiveView:
 _SHOWN_OTHERWISE = frozenset(
     {
         *("summary", "artifacts", "deliverables", "next_steps", "notes", "citations", "limitations"),
-        *(CHANGED, CHECKED, UNPROVEN, UNVERIFIED, PROPOSED, SPECIALISTS, FAILED, COLLISIONS),
+        *(CHANGED, CHECKED, UNPROVEN, UNVERIFIED, UNFETCHED, PROPOSED, SPECIALISTS, FAILED, COLLISIONS),
     }
 )
 """What of a result has a place of its own, or is too long for a terminal; the rest is what an agent declares."""
@@ -410,6 +417,7 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     lines += [_output(key, value) for key, value in result.payload.items() if key not in _SHOWN_OTHERWISE]
     if result.status is RunStatus.COMPLETED:
         lines += evidence_lines(result, out)
+    lines += unfetched_lines(result, out)
     lines += [
         f"{colour('made by several:', 'yellow', out)} {plain(str(each['file']))} ({', '.join(each['specialists'])})"
         for each in result.payload.get(COLLISIONS, ())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent_fabric.application.runs.new_task import on_terms
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.bootstrap.workflows import fork_workflow, open_workflows, require_by_hand, signal_workflow, sound
 from agent_fabric.domain.errors import ConfigError
@@ -27,8 +28,10 @@ from agent_fabric.interfaces.cli.options import (
     Encrypt,
     Here,
     Last,
+    MaxCost,
     NetworkAllowed,
     Pool,
+    RequireProof,
     RunIdArgument,
     SeenBy,
     Untrusted,
@@ -85,13 +88,16 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     visibility: SeenBy = None,
     pool: Pool = None,
     verbose: Verbose = False,
+    require_proof: RequireProof = False,
+    max_cost: MaxCost = None,
     *,
     at: Place,
 ) -> int:
     """Run a workflow, as a durable run. A server runs its own workflows, by name.
 
     Exit codes: 0 success, 1 failed or partial, 2 wrong usage, inputs or definition, 3 waiting for input,
-    4 what it was for was denied or failed, 130 interrupted.
+    4 what it was for was denied or failed, 6 nothing bears an agent's result out though proof was required,
+    130 interrupted.
 
     \b
     Examples:
@@ -113,6 +119,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
             return COMPLETED
         options: dict[str, Any] = {"model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
         options |= {"visibility": visibility, "pool": pool_name(pool) or None}
+        options |= {"require_proof": require_proof, "max_cost": max_cost}
         return drive_in_foreground(
             opens,
             lambda there: there.start(there.client.workflows.start(name, given, **options)),
@@ -134,6 +141,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         encrypted=encrypt,
     )
     task = replace(task, visibility=visibility, pool=pool_name(pool))
+    task = on_terms(loaded.config, task, require_proof=require_proof, max_cost=max_cost)
     if dry_run:
         assert task.workflow is not None
         print_dry_run(definition, task.workflow.inputs, as_json=at.as_json)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
+from agent_fabric.application.runs.new_task import on_terms
 from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.bootstrap.workflows import ServedAgents
 from agent_fabric.domain.identity.principals import Scope
@@ -20,7 +21,7 @@ from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
-from agent_fabric.interfaces.http.runs.runs import Flag, Pool, SeenBy, answer_of
+from agent_fabric.interfaces.http.runs.runs import Flag, MaxCost, Pool, ProofRequired, SeenBy, answer_of
 from agent_fabric.interfaces.http.runs.starting import start_for
 from agent_fabric.interfaces.views.agents import AGENT, AGENTS, CHECKED_AGENTS, AgentList, checked_object
 from agent_fabric.wire.results import RESULT
@@ -96,6 +97,8 @@ def add_agents(routes: Routes, runs: ServedRuns, agents: ServedAgents) -> None:
         encrypt: Encrypt = False,
         visibility: SeenBy = None,
         pool: Pool = None,
+        require_proof: ProofRequired = False,
+        max_cost: MaxCost = None,
     ) -> Response:
         """The body is the object of inputs. The run continues when the client leaves, but is then not tried again.
 
@@ -105,6 +108,7 @@ def add_agents(routes: Routes, runs: ServedRuns, agents: ServedAgents) -> None:
         brief = brief_for(agent, inputs.root)
         task = task_for_agent(runs.config, brief, model_key=model_key, network_allowed=network_allowed)
         task = replace(task, encrypted=task.encrypted or encrypt, visibility=visibility, pool=pool or "")
+        task = on_terms(runs.config, task, require_proof=require_proof, max_cost=max_cost)
         task = task.asked_by(who_asks(request))
         started = await start_for(runs.start, request, task)
         if not wait:

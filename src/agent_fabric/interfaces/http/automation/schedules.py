@@ -20,6 +20,7 @@ from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 from agent_fabric.interfaces.http.routing import Answerer, Routes
+from agent_fabric.interfaces.http.schemas import CostLimit
 from agent_fabric.interfaces.views.automation import schedule_object, schedule_objects
 from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, SCHEDULES, WITHDRAWN
 from agent_fabric.wire.runs import STATUS
@@ -68,6 +69,10 @@ class ScheduleChange(RequestBody, example={"cron_expression": "0 4 * * *"}):
     """Failed runs in a row after which it is paused; 0: never."""
     daily_runs: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = None
     """How many runs it may start on one day of its zone."""
+    require_proof: bool | None = None
+    """Whether its runs fail, as `result_unproven`, where nothing bears their result out."""
+    max_cost: CostLimit | None = None
+    """What the answers of models in one of its runs may cost; null: as configured."""
     starts_at: Moment | None = None
     """Nothing is due before, in seconds since 1970."""
     ends_at: Moment | None = None

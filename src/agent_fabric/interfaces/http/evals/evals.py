@@ -31,7 +31,7 @@ from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 from agent_fabric.interfaces.http.routing import Answerer, OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.interfaces.http.runs.search import OwnerFilter
-from agent_fabric.interfaces.http.schemas import CancelRequest
+from agent_fabric.interfaces.http.schemas import CancelRequest, CostLimit
 from agent_fabric.interfaces.views.evals import markdown_report
 from agent_fabric.wire.evals import EVAL, EVAL_LIST, eval_object
 
@@ -64,6 +64,10 @@ class EvalRequest(RequestBody, example=_EXAMPLE):
     """Trials under way at the same time; not set: one."""
     max_steps: Annotated[int, Field(ge=1, le=1_000), WHOLE] | None = None
     """Most model answers of a trial; not set: `budget.max_steps`."""
+    max_cost: CostLimit | None = None
+    """What the answers of models may cost in a trial; not set: `budget.max_cost`."""
+    require_proof: bool | None = None
+    """Whether a trial whose result nothing bears out counts as wrong."""
     check_timeout_s: Annotated[FiniteFloat, Field(gt=0, le=MAX_CHECK_TIMEOUT_S)] | None = None
     """How long a check may take."""
     network: bool | None = None

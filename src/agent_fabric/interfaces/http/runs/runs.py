@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.application.runs.new_task import on_terms, task_from
 from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.config.constants import POOL_PATTERN
 from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
@@ -33,7 +33,7 @@ from agent_fabric.interfaces.http.runs.search import (
     seconds_of,
 )
 from agent_fabric.interfaces.http.runs.starting import about, resume_for, start_for, wait_for_result
-from agent_fabric.interfaces.http.schemas import CancelRequest, ResumeRequest, RunRequest
+from agent_fabric.interfaces.http.schemas import CancelRequest, CostLimit, ResumeRequest, RunRequest
 from agent_fabric.interfaces.http.sse import Reader, event_stream
 from agent_fabric.interfaces.http.views import answer, details_object, look_at, status_of
 from agent_fabric.wire.json_codec import dump_json
@@ -70,6 +70,13 @@ Pool = Annotated[
     Annotated[str, StringConstraints(pattern=POOL_PATTERN)] | SkipJsonSchema[None],
     Query(description="The workers that may drive it; not set: those of the pool `default`."),
 ]
+ProofRequired = Annotated[
+    Flag, Query(description="Whether the run fails, as `result_unproven`, where nothing bears its result out.")
+]
+MaxCost = Annotated[
+    CostLimit | SkipJsonSchema[None],
+    Query(description="What the answers of models may cost together; not set: `budget.max_cost`."),
+]
 
 
 def add_runs(routes: Routes, runs: ServedRuns, live: LiveRuns) -> None:
@@ -100,6 +107,7 @@ def _add_starting(routes: Routes, runs: ServedRuns, live: LiveRuns) -> None:
             outside_allowed=wish.outside_allowed,
             pool=wish.pool or "",
         )
+        task = on_terms(runs.config, task, require_proof=wish.require_proof, max_cost=wish.max_cost)
         if wish.continues is not None:
             earlier = await runs.find(wish.continues, by=who_asks(request))
             task = await runs.continue_run(earlier, task, keep_model=wish.model_key is None)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from agent_fabric.application.ports.workflows import WorkflowFile
 from agent_fabric.application.runs.dispatch_runs import Drive
+from agent_fabric.application.runs.new_task import on_terms
 from agent_fabric.bootstrap.server import ServedRuns
 from agent_fabric.bootstrap.workflows import ServedWorkflows, Workflows, fork_workflow, open_workflows, signal_workflow
 from agent_fabric.domain.errors import InvalidInputs, RunNotFound
@@ -25,7 +26,7 @@ from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
-from agent_fabric.interfaces.http.runs.runs import Flag, Pool, RunIdPath, SeenBy
+from agent_fabric.interfaces.http.runs.runs import Flag, MaxCost, Pool, ProofRequired, RunIdPath, SeenBy
 from agent_fabric.interfaces.http.runs.starting import about, resume_for, start_for, wait_for_result
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING, CancelRequest
 from agent_fabric.interfaces.http.views import look_at, state_of, status_of
@@ -145,6 +146,8 @@ def _add_starting(routes: Routes, runs: ServedRuns, files: ServedWorkflows) -> N
         network_allowed: Annotated[Flag, Query(description="Whether tools may use the network.")] = True,
         visibility: SeenBy = None,
         pool: Pool = None,
+        require_proof: ProofRequired = False,
+        max_cost: MaxCost = None,
     ) -> Response:
         """The body holds the inputs. Answers with the result, whether the workflow succeeded or failed.
 
@@ -157,6 +160,7 @@ def _add_starting(routes: Routes, runs: ServedRuns, files: ServedWorkflows) -> N
         make = partial(_task, name=name, inputs=inputs, model_key=model_key, network_allowed=network_allowed)
         task = (await files.ask(partial(make, encrypted=encrypt))).asked_by(who_asks(request))
         task = replace(task, visibility=visibility, pool=pool or "")
+        task = on_terms(runs.config, task, require_proof=require_proof, max_cost=max_cost)
         drive = await start_for(runs.start, request, task)
         if isinstance(drive, RunResult):
             return await _standing(runs, drive.run_id)

@@ -5,7 +5,7 @@ import { get, request } from "../net/api.js";
 import { activity, SETTLED } from "../model/fold.js";
 import { lanesOf, lineOf } from "../model/timeline.js";
 import { useStore } from "../model/store.js";
-import { counted, dateText, durationText, evidenceText, sizeText } from "../model/words.js";
+import { costText, counted, dateText, durationText, evidenceText, sizeText } from "../model/words.js";
 import { Diff } from "../view/diff.js";
 import { Empty, Output, useLoaded } from "../view/parts.js";
 import { Context } from "./context.js";
@@ -53,7 +53,8 @@ export function Run({ store, actions, run, seq, asked }) {
   return html`<p class="row-title"><strong>${meta.prompt.slice(0, 400)}</strong></p>
     <p class="row-facts"><span class=${`status ${known?.status ?? meta.status}`}>${known?.status ?? meta.status}</span>
       <span>${meta.specialist_ids.join(", ")}</span>${meta.node && html`<span data-test="run-machine">machine ${meta.node}</span>`}<span>${meta.model}</span><span>${counted(meta.steps, "step")}</span>
-      <span>${durationText(meta.duration_s ?? 0)}</span><span>${(meta.usage.prompt_tokens + meta.usage.completion_tokens).toLocaleString()} tokens</span></p>
+      <span>${durationText(meta.duration_s ?? 0)}</span><span>${(meta.usage.prompt_tokens + meta.usage.completion_tokens).toLocaleString()} tokens</span>${meta.cost !== null && meta.cost !== undefined && html`<span data-test="run-cost">cost ${costText(meta.cost)}</span>`}</p>
+    ${details.error && meta.status === "failed" && html`<p class="failed" role="alert" data-test="run-error">${details.error.message}</p>`}
     ${known && activity(known) && html`<p class="quiet">${activity(known)}</p>`}
     <${Effects} meta=${meta} />
     ${meta.status === "completed" && html`<${Evidence} details=${details} />`}

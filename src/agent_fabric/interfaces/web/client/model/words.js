@@ -12,6 +12,11 @@ export function sizeText(bytes) {
   return `${unit && size < 10 ? size.toFixed(1) : Math.round(size)} ${units[unit]}`;
 }
 
+/** What something cost, in the currency of the prices; small amounts with the digits that say something. @param {number} cost */
+export function costText(cost) {
+  return cost >= 1 ? cost.toFixed(2) : String(Number(cost.toPrecision(3)));
+}
+
 /** @param {number} seconds */
 export function durationText(seconds) {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;

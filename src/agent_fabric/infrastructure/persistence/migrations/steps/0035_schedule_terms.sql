@@ -1,0 +1,2 @@
+ALTER TABLE schedules ADD COLUMN require_proof INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE schedules ADD COLUMN max_cost REAL;
