@@ -162,16 +162,13 @@ async def served(
     run_index: Mapping[str, Any] | None = None,
     connection: type[Connection] = Connection,
     also: Mapping[str, Any] | None = None,
-    of_model: Mapping[str, Any] | None = None,
     **configured: Any,
 ) -> AsyncIterator[Served]:
-    """Serve the fabric folder below `folder`; `configured` are settings of `server`, `also` any others.
-
-    `of_model` are settings of the model.
-    """
+    """Serve the fabric folder below `folder`; `configured` are settings of `server`, `also` any others."""
     async with ScriptedModel(script) as model:
-        own = settings(model.base_url, model=of_model, server=configured, run_index=run_index or {}, **(also or {}))
-        loaded = read_config({}, overrides=own)
+        loaded = read_config(
+            {}, overrides=settings(model.base_url, server=configured, run_index=run_index or {}, **(also or {}))
+        )
         live = LiveRuns()
         with mock.patch.object(argon2_passwords, "PasswordHasher", QUICK_HASHER):
             fabric = build_server(folder / ".fabric", loaded, readers=(live,))

@@ -52,7 +52,7 @@ async def test_every_door_fails_what_is_not_proven_if_it_is_asked_to(tmp_path: P
 
 @pytest.mark.proves("C02")
 async def test_every_door_limits_what_a_run_costs(tmp_path: Path) -> None:
-    async with served(tmp_path, SAID, of_model={"price": PRICE}) as server:
+    async with served(tmp_path, SAID, also={"model": {"price": PRICE}}) as server:
         write(tmp_path, GREETER, "greeter.yaml")
         post = server.client.post
         run = await post("/run", json={**task("write"), "max_cost": 0.5})
@@ -90,7 +90,7 @@ async def test_a_limit_without_a_price_is_refused_and_no_cost_is_null(tmp_path: 
 async def test_a_schedule_has_terms_for_its_runs(tmp_path: Path) -> None:
     base = "/api/v1/schedules"
     wish = {"name": "strict", "every": "1h", "task_instruction": "[[script=write]]", "agent_id": "engineering"}
-    async with served(tmp_path, SAID, of_model={"price": PRICE}) as server:
+    async with served(tmp_path, SAID, also={"model": {"price": PRICE}}) as server:
         client = server.client
         made = await client.post(base, json={**wish, "require_proof": True})
         limited = await client.post(base, json={**wish, "name": "cheap", "max_cost": 0.5})

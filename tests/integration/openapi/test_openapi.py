@@ -203,7 +203,10 @@ document has text or bytes and not both."""
 
 def _complete(case: Any, path: str, response_id: str) -> None:
     """Give a generated body what a form cannot tell: what depends on the configuration, or on what there is."""
-    for configured in ("model_key", "max_cost"):  # which models there are, and have a price, depends on the configuration
+    for configured in (
+        "model_key",
+        "max_cost",
+    ):  # which models there are, and have a price, depends on the configuration
         case.body.pop(configured, None)
     if path == "/api/v1/users":
         case.body.pop("password", None)  # a form cannot tell how easily it is guessed

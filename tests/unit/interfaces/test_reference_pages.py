@@ -12,7 +12,16 @@ from agent_fabric.bootstrap.server import build_server
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.variable_names import RESERVED
 from agent_fabric.domain import events
-from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, REFUSED, USAGE, WAITING
+from agent_fabric.interfaces.cli.main import (
+    COMPLETED,
+    FAILED,
+    INTERRUPTED,
+    NOT_PROVEN,
+    REFUSED,
+    SERIOUS,
+    USAGE,
+    WAITING,
+)
 from agent_fabric.interfaces.http.connection import HEAD_BYTES, Connection
 from agent_fabric.interfaces.http.errors import CODES
 from agent_fabric.interfaces.http.gate import ANONYMOUS_BODY_TIMEOUT_S
@@ -83,7 +92,7 @@ def test_the_section_of_a_kind_lists_exactly_its_fields(kind: str) -> None:
 
 
 def test_exit_codes_are_listed() -> None:
-    codes = {str(code) for code in (COMPLETED, FAILED, USAGE, WAITING, REFUSED, INTERRUPTED)}
+    codes = {str(code) for code in (COMPLETED, FAILED, USAGE, WAITING, REFUSED, SERIOUS, NOT_PROVEN, INTERRUPTED)}
     for name in ("cli.md", "outcomes.md"):
         table = re.split(r"\| (?:code|Exit code) \| ", page(name))[1 if name == "outcomes.md" else -1]
         rows = re.findall(r"^\| `?(\d+)`? \|", table.partition("\n\n")[0], re.MULTILINE)

@@ -45,7 +45,17 @@ OPTIONS = {"--run": "runs", "--pack": "specialists", "--model-key": "models", "-
 VALUED = frozenset(OPTIONS).union(
     ("--workspace", "--server", "--input", "-i", "--inputs", "--visibility", "--reason", "--args", "--hash"),
     ("--set", "--sign", "--node", "--data", "--from", "--format", "--output", "-o", "--kinds", "--model"),
-    ("--max-steps", "--priority", "--pool", "--task-force-mode", "--kind", "--limit", "--role", "--scope"),
+    (
+        "--max-steps",
+        "--max-cost",
+        "--priority",
+        "--pool",
+        "--task-force-mode",
+        "--kind",
+        "--limit",
+        "--role",
+        "--scope",
+    ),
     ("--lifetime", "--check", "--to", "--id", "--only", "--compare", "--report", "--min-right"),
 )
 """Options of these commands after which a value comes."""

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints
 
 from agent_fabric.domain.fleet.node_tools import MAX_TRANSFER_BYTES
 from agent_fabric.domain.fleet.protocol import CHUNK_BYTES, MAX_LIFETIME_S, MAX_TYPED_BYTES
-from agent_fabric.interfaces.http.bodies import LenientBody
+from agent_fabric.interfaces.http.bodies import WHOLE, LenientBody
 
 Name = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?)?$")]
 LabelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$")]
@@ -27,9 +27,9 @@ class InviteRequest(LenientBody, example={"name": "web-1", "labels": {"role": "w
     name: Name = ""
     """The node's name; by default what the machine calls itself."""
     labels: Labels = Field(default={})
-    uses: Annotated[int, Field(ge=1, le=10_000)] = 1
+    uses: Annotated[int, Field(strict=True, ge=1, le=10_000), WHOLE] = 1
     """How many machines may use it."""
-    expires_in_s: Annotated[float, Field(gt=0, le=2_592_000, allow_inf_nan=False)] = 3600.0
+    expires_in_s: Annotated[float, Field(strict=True, gt=0, le=2_592_000, allow_inf_nan=False)] = 3600.0
     confirm: bool = False
     """A person confirms each machine."""
 
@@ -51,7 +51,7 @@ class ExecuteRequest(LenientBody, example={"tool_name": "run_command", "argument
     arguments: dict[str, Any] = Field(default={})
     queue: bool = False
     """Wait for a machine that is offline."""
-    expires_in_s: Annotated[float, Field(gt=0, le=MAX_LIFETIME_S, allow_inf_nan=False)] = 3600.0
+    expires_in_s: Annotated[float, Field(strict=True, gt=0, le=MAX_LIFETIME_S, allow_inf_nan=False)] = 3600.0
     dry_run: bool = False
     """Only say what the policy says."""
 
@@ -103,7 +103,7 @@ class ResolveRequest(LenientBody, example={"keep": True}):
 class ChunkRequest(LenientBody, example={"offset": 0, "data": "aGVsbG8="}):
     """A part of a file that a call of `file_put` has opened."""
 
-    offset: Annotated[int, Field(ge=0, le=MAX_TRANSFER_BYTES)]
+    offset: Annotated[int, Field(strict=True, ge=0, le=MAX_TRANSFER_BYTES), WHOLE]
     data: Annotated[str, StringConstraints(max_length=4 * CHUNK_BYTES // 3 + 8)]
     """In base64, at most 256 KiB of content."""
 
@@ -113,8 +113,8 @@ class TypedRequest(LenientBody, example={"data": "bHMK"}):
 
     data: Annotated[str, StringConstraints(max_length=4 * MAX_TYPED_BYTES // 3 + 8)] = ""
     """What is typed, in base64."""
-    columns: Annotated[int, Field(ge=1, le=1_000)] | None = None
-    rows: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    columns: Annotated[int, Field(strict=True, ge=1, le=1_000), WHOLE] | None = None
+    rows: Annotated[int, Field(strict=True, ge=1, le=1_000), WHOLE] | None = None
     """Both change the size of the terminal."""
     end: bool = False
     """End the shell and everything that it has started."""

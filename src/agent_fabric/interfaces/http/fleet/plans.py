@@ -18,7 +18,7 @@ from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import LenientBody
+from agent_fabric.interfaces.http.bodies import WHOLE, LenientBody
 from agent_fabric.interfaces.http.fleet.node_schemas import SELECTOR
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Routes
@@ -39,17 +39,17 @@ class PlanRequest(
     tool_name: Annotated[str, StringConstraints(max_length=100)] = "run_command"
     arguments: dict[str, Any] = Field(default={})
     name: Annotated[str, StringConstraints(max_length=200)] = ""
-    canary: Annotated[int, Field(ge=0, le=1_000)] = 1
+    canary: Annotated[int, Field(strict=True, ge=0, le=1_000), WHOLE] = 1
     """How many machines go first."""
     waves: Annotated[list[str], Field(min_length=1, max_length=20)] = Field(default=["10%", "50%", "100%"])
-    max_errors: Annotated[int, Field(ge=0, le=100_000)] = 0
+    max_errors: Annotated[int, Field(strict=True, ge=0, le=100_000), WHOLE] = 0
     """One more halts the plan."""
     pause_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 0.0
     """Between waves."""
     on_offline: Literal["skip", "queue", "fail"] = "skip"
     check: Annotated[str, StringConstraints(max_length=4_000)] = ""
     """A command that only reads, and must succeed on each machine after the call."""
-    expires_in_s: Annotated[float, Field(gt=0, le=MAX_LIFETIME_S, allow_inf_nan=False)] = MAX_LIFETIME_S
+    expires_in_s: Annotated[float, Field(strict=True, gt=0, le=MAX_LIFETIME_S, allow_inf_nan=False)] = MAX_LIFETIME_S
 
 
 def add_fleet_plans(routes: Routes, fleet: Fleet, start: StartRun) -> None:

@@ -93,7 +93,7 @@ class TokenRequest(LenientBody, example={"scopes": ["runs:read"], "lifetime_s": 
 
     scopes: list[ScopeName] | None = None
     """What it allows; by default all that they may."""
-    lifetime_s: Annotated[float, Field(gt=0, le=MAX_TOKEN_LIFETIME_S, allow_inf_nan=False)] | None = None
+    lifetime_s: Annotated[float, Field(strict=True, gt=0, le=MAX_TOKEN_LIFETIME_S, allow_inf_nan=False)] | None = None
     """How long it counts; by default `identity.token_lifetime_s`."""
 
 
@@ -102,7 +102,7 @@ class NewKeyRequest(LenientBody, example={"name": "ci", "scopes": ["runs"], "exp
 
     name: KeyName
     scopes: Scopes = Field(default=[Scope.RUNS_READ], min_length=1)
-    expires_in_s: Annotated[float, Field(gt=0, le=MAX_KEY_LIFETIME_S)] | Literal["never"] = LASTS_S
+    expires_in_s: Annotated[float, Field(strict=True, gt=0, le=MAX_KEY_LIFETIME_S)] | Literal["never"] = LASTS_S
     """How long it counts; `never` has to be said."""
 
 
