@@ -85,6 +85,7 @@ class Story(NamedTuple):
 STORIES: dict[str, Story] = {
     "docs/get-started/first-run.md": Story(ids={"08db": "run"}, fresh=True),
     "docs/guides/a2a.md": Story(),
+    "docs/guides/ag-ui.md": Story(ids={"08db": "run"}),
     "docs/guides/agents.md": Story(before={"curl": ("fabric serve &",)}),
     "docs/guides/approvals.md": Story(
         ids={"3f9a": "approval"},

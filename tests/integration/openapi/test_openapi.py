@@ -118,6 +118,7 @@ CANNOT_BE_WRONG = (
     ("get", "/models/server"),
     ("post", "/models/server/restart"),
     ("get", "/runs/{run_id}"),
+    ("get", "/runs/{run_id}/ag-ui"),
     ("get", "/runs/{run_id}/status"),
     ("get", "/runs/{run_id}/verify"),
     ("get", "/runs/{run_id}/compare/{other}"),

@@ -22,6 +22,7 @@ from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import STREAM, gives
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
+from agent_fabric.interfaces.http.runs.ag_ui import ag_ui_stream
 from agent_fabric.interfaces.http.runs.live import LiveRuns, event_line, whole_line
 from agent_fabric.interfaces.http.runs.search import (
     OwnerFilter,
@@ -259,6 +260,21 @@ def _add_looking(routes: Routes, runs: ServedRuns, live: LiveRuns) -> None:
         lines = b",".join(shown(found, event) for event in page)
         head, tail = dump_json({"run_id": found}), dump_json({"next": following})
         return json_bytes(b'%s,"events":[%s],%s' % (head[:-1], lines, tail[1:]))
+
+    @routes.get(
+        "/runs/{run_id}/ag-ui",
+        Scope.RUNS_READ,
+        "Follow a run as AG-UI events",
+        fails=[404],
+        also={200: STREAM},
+    )
+    async def ag_ui(by: Principal, run_id: RunIdPath) -> Response:
+        """Send the whole run in the words of AG-UI 1.0, for user interfaces that know this protocol.
+
+        The stream begins with `RUN_STARTED`, ends with `RUN_FINISHED` or `RUN_ERROR`, and stays while the run waits.
+        What AG-UI has no word for, such as `approval_requested`, is a `CUSTOM` event with the name and payload of ours.
+        """
+        return ag_ui_stream(runs, live, await runs.find(run_id, by=by))
 
 
 def _add_changing(routes: Routes, runs: ServedRuns) -> None:
