@@ -37,7 +37,7 @@ main(["run", "Say hello.", "--json", "--workspace", sys.argv[1]])
 PROMPT = """
 import os, sys, time
 from agent_fabric.interfaces.cli.chat.chat_loop import ChatLoop
-async def stop_here(self):
+async def stop_here(self, *_):
     sys.stderr.write(str(1000 * time.process_time()))
     sys.stderr.flush()
     os._exit(0)
