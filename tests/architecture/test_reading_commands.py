@@ -39,11 +39,11 @@ logs list       | asyncio events store
 sessions list   | asyncio store
 memory list     | asyncio store
 memory review   | asyncio store
-agents list     | asyncio config events packages yaml
-workflow list   | asyncio config engine events packages yaml
+agents list     | asyncio config packages
+workflow list   | asyncio config events packages
 eval list       | asyncio store
 schedules list  | asyncio store
-sensors list    | aiohttp asyncio config engine events logs packages store yaml
+sensors list    | asyncio config engine events logs packages store
 webhooks list   | asyncio store
 channels list   | config packages
 channels people | asyncio events store
@@ -57,8 +57,8 @@ audit list      | asyncio events store
 audit verify    | asyncio config events packages store
 db status       | asyncio store
 cluster status  | asyncio store
-doctor          | asyncio config cryptography events models packages store yaml
-models list     | asyncio config events models packages
+doctor          | asyncio config events models packages store
+models list     | asyncio config models packages
 secrets list    | asyncio
 skills list     | asyncio packages
 mcp list        | asyncio config packages

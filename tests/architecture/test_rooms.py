@@ -46,7 +46,7 @@ FLOORS = {
     "bootstrap": (
         words(""),
         words("""
-            automation channels chat fleet identity local memory models node records runs server
+            agents automation channels chat fleet identity local memory models node observability records runs server
             this_machine worker workflows
         """),
     ),

@@ -13,7 +13,6 @@ from agent_fabric.application.identity.issue_token import IssueToken, LogIn, Ren
 from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
 from agent_fabric.application.identity.manage_users import ManageUsers
 from agent_fabric.application.identity.page_logins import LoginCodes, PageLogins
-from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import ForeignTokens, TokenPayload, TokenSigner
 from agent_fabric.application.ports.limits import Counters, Limiter, Rate
@@ -22,7 +21,6 @@ from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.runs.limits import Limits, RunQuota
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.config.constants import DEFAULT_CLUSTER
-from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.identity import IdentityConfig
 from agent_fabric.config.schema.limits import LimitsConfig, how_often
 from agent_fabric.domain.dataclass import dataclass
@@ -142,11 +140,6 @@ class _LateTokens:
 
     def read(self, token: str, *, renews: bool = False) -> TokenPayload:
         return self._make().read(token, renews=renews)
-
-
-def answering_keys(config: FabricConfig, resolve: Resolve, storage: Storage) -> FindAnsweringKeys:
-    """Return the use case that warns of keys with which a run could answer questions."""
-    return FindAnsweringKeys(config.specialists, resolve, storage.api_keys.find, SystemClock().now)
 
 
 class _Opened(NamedTuple):

@@ -44,6 +44,7 @@ from agent_fabric.application.runs.take_up_runs import (
     RetryStoppedRuns,
     WakeAnsweredRuns,
 )
+from agent_fabric.bootstrap.agents import ServedAgents, open_agents
 from agent_fabric.bootstrap.automation import (
     Automation,
     Surroundings,
@@ -58,20 +59,17 @@ from agent_fabric.bootstrap.identity import (
     HINT,
     PROBLEM,
     Identity,
-    answering_keys,
     build_limits,
     is_to_be_said,
     open_identity,
 )
 from agent_fabric.bootstrap.local import Driving, LocalFabric, build_local
 from agent_fabric.bootstrap.memory import ServedMemory
+from agent_fabric.bootstrap.observability import answering_keys, missing_prerequisites
 from agent_fabric.bootstrap.records import Records, folder_backups, head_sender
 from agent_fabric.bootstrap.runs import ServedEvals, collect_garbage, serve_evals
 from agent_fabric.bootstrap.workflows import (
-    ServedAgents,
     ServedWorkflows,
-    missing_prerequisites,
-    open_agents,
     open_workflows,
 )
 from agent_fabric.config.constants import DEFAULT_POOL

@@ -1,17 +1,15 @@
 """Joins what workflows need: where their files are, who does their steps, and what starts them."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.application.ports.workflows import FoundAgent, SoundWorkflow, WorkflowFile
+from agent_fabric.application.ports.workflows import SoundWorkflow, WorkflowFile
+from agent_fabric.bootstrap.agents import definition_folders, open_agents
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.domain.agents.check import KnownToAgents
-from agent_fabric.domain.agents.definition import AgentDefinition
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import ConfigError, InvalidInputs
 from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
@@ -19,12 +17,9 @@ from agent_fabric.domain.workflows.checks.output_types import AgentShape, KnownN
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.packs.plugins import installed_actions
-from agent_fabric.infrastructure.packs.registry import servers_of_all
-from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.workflows.definition_files import DefinitionFolder, check_definition, read_definition
 
 if TYPE_CHECKING:  # what only reads definitions needs no engine
-    from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
     from agent_fabric.application.ports.runs import RunRepository
     from agent_fabric.application.workflows.fork_workflow import ForkWorkflow
     from agent_fabric.application.workflows.perform_step import PerformStep
@@ -34,62 +29,6 @@ if TYPE_CHECKING:  # what only reads definitions needs no engine
     from agent_fabric.bootstrap.records import Records
 
 T = TypeVar("T")
-
-
-def open_agents(root: Path, config: FabricConfig) -> AgentFolder:
-    """Return the agents that can be used with a fabric folder."""
-    return AgentFolder(definition_folders(root, config.agents.definitions), known_to_agents(config))
-
-
-class ServedAgents:
-    """The agents of a server. Files are looked at with every question, so that a change counts at once."""
-
-    def __init__(self, files: AgentFolder) -> None:
-        self.folders = files.folders
-        self._files = files
-
-    async def list(self) -> Sequence[FoundAgent]:
-        """Return all files, also those that are wrong."""
-        return await on_own_thread(self._files.all)
-
-    async def find(self, name: str) -> FoundAgent:
-        """Return the file of an agent, also if it is wrong.
-
-        Raises:
-            DefinitionNotFound: there is none.
-        """
-        return await on_own_thread(lambda: self._files.find(name))
-
-    async def get(self, name: str) -> AgentDefinition:
-        """Return an agent that can be used.
-
-        Raises:
-            DefinitionNotFound, AgentInvalid: there is none.
-        """
-        return await on_own_thread(lambda: self._files.get(name))
-
-    async def check_text(self, path: Path, text: str) -> FoundAgent:
-        """Check what would stand in a file."""
-        return await on_own_thread(lambda: self._files.check_text(path, text))
-
-
-def definition_folders(root: Path, configured: Sequence[str]) -> list[Path]:
-    """Return folders of definitions; one that is not absolute begins beside the fabric folder.
-
-    In a folder below that one, such as an example's, that folder's definitions count too.
-    """
-    home, here = root.absolute().parent, Path.cwd()
-    places = (here, home) if here != home and here.is_relative_to(home) else (home,)
-    return [place / Path(each).expanduser() for each in configured for place in places]
-
-
-def known_to_agents(config: FabricConfig) -> KnownToAgents:
-    """Return what the configuration has for agents."""
-    return KnownToAgents(
-        packs=frozenset(config.specialists),
-        models=frozenset(config.models),
-        servers=frozenset(servers_of_all(config.specialists.values())),
-    )
 
 
 MoreInputs = Callable[[WorkflowDefinition], Mapping[str, Any]]
@@ -275,10 +214,3 @@ def performing_steps(fabric: "LocalFabric", config: FabricConfig, runs: "RunRepo
             cancel_run=fabric.cancel_run,
         ),
     )
-
-
-def missing_prerequisites(root: Path, config: FabricConfig, resolve: Resolve) -> "FindMissingPrerequisites":
-    """Return the use case that finds what settings refer to that does not exist."""
-    from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites  # noqa: PLC0415 - see above
-
-    return FindMissingPrerequisites(config.webhooks, config.alerts, resolve, lambda: open_workflows(root, config))

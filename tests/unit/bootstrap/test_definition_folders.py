@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.bootstrap.workflows import definition_folders
+from agent_fabric.bootstrap.agents import definition_folders
 
 
 def test_they_lie_beside_the_fabric_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

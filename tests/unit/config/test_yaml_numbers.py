@@ -3,7 +3,7 @@
 import pytest
 
 from agent_fabric.config.formats.yaml_text import parse_yaml
-from agent_fabric.infrastructure.definitions.positions import read_yaml
+from agent_fabric.infrastructure.definitions.yaml_positions import read_yaml
 
 NUMBERS = [
     *(

@@ -5,10 +5,12 @@ Detects a prompt that the server truncated.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_fabric.domain.models.messages import Message, ModelSettings, Role, Usage, estimate_tokens
-from agent_fabric.domain.runs.state import Lane
+
+if TYPE_CHECKING:
+    from agent_fabric.domain.runs.state import Lane
 
 CHARS_PER_TOKEN = 4
 SMALLEST_WINDOW = 2_048
@@ -119,13 +121,13 @@ _OPENING = 2
 _KEPT_TURNS = 2
 
 
-def near_window(lane: Lane) -> bool:
+def near_window(lane: "Lane") -> bool:
     """Tell whether the conversation, as last reported, nears what the model can hold."""
     window = lane.window
     return window is not None and lane.context_tokens > FULL * window
 
 
-def compactable(lane: Lane) -> tuple[int, int] | None:
+def compactable(lane: "Lane") -> tuple[int, int] | None:
     """Return the messages to replace, from first up to but without last; None when too few would go.
 
     A turn is kept or replaced as a whole, so that no call is ever split from its result.
@@ -143,7 +145,7 @@ def compactable(lane: Lane) -> tuple[int, int] | None:
     return (opening, last) if last - opening >= 2 else None
 
 
-def _old_history(lane: Lane) -> tuple[int, int] | None:
+def _old_history(lane: "Lane") -> tuple[int, int] | None:
     """Return what was said before the task, but for the newest exchange; all of it, when it must become shorter."""
     end = 1 + lane.history
     if not lane.must_compact:

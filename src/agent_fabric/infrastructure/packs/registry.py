@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.packs import SpecialistPack
-from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebSearch
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.leases import NamedLocks
     from agent_fabric.application.ports.mcp import ToolServers
     from agent_fabric.application.ports.memory import RunMemory
+    from agent_fabric.application.ports.runs import RunCatalogue
     from agent_fabric.domain.tools.skills import Skill
     from agent_fabric.domain.tools.specs import ToolSpec
     from agent_fabric.infrastructure.packs.research import ResearchDesk
@@ -65,7 +65,7 @@ class PackParts:
     fetcher: PageFetcher
     search: WebSearch
     snapshots_for: Callable[[RunId], Snapshots]
-    catalogue: RunCatalogue
+    catalogue: "RunCatalogue"
     clock: Clock
     locks: "NamedLocks"
     """For agents of which only one run may be active at a time."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
 from agent_fabric.application.observability.check_health import can_run
-from agent_fabric.bootstrap.identity import answering_keys
 from agent_fabric.bootstrap.models import open_models
+from agent_fabric.bootstrap.observability import answering_keys, missing_prerequisites
 from agent_fabric.bootstrap.records import (
     configured_address,
     has_store,
@@ -19,7 +19,6 @@ from agent_fabric.bootstrap.records import (
     service_findings,
     store_findings,
 )
-from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig

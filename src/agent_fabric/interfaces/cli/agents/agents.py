@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.bootstrap.workflows import open_agents
+from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.config.files import read_text
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.agents.check import KnownToAgents

@@ -8,7 +8,7 @@ from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.agents.run_agent import RunAgent, worth_another_attempt
 from agent_fabric.application.runs.new_task import on_terms
-from agent_fabric.bootstrap.workflows import open_agents
+from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.runs.task import Priority, RunResult

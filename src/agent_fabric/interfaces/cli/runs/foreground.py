@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.bootstrap.local import LocalFabric, open_local
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import StoreUnavailable
@@ -24,6 +23,7 @@ from agent_fabric.interfaces.cli.runs.result_lines import change_summary
 from agent_fabric.interfaces.cli.server.nearby_server import mention_server
 
 if TYPE_CHECKING:
+    from agent_fabric.bootstrap.local import LocalFabric
     from agent_fabric.interfaces.cli.place_local import LocalRuns
     from agent_fabric.interfaces.cli.runs.foreground_remote import RemoteForeground
 
@@ -64,6 +64,8 @@ def foreground_here(root: Path, loaded: Loaded) -> "Opens[LocalForeground]":
 
 @asynccontextmanager
 async def _open(root: Path, loaded: Loaded, sink: EventSink | None, asks: bool) -> "AsyncIterator[LocalForeground]":
+    from agent_fabric.bootstrap.local import open_local  # noqa: PLC0415 - commands beside these only read
+
     async with open_local(root, loaded, sink, asks_here=asks) as fabric:
         yield LocalForeground(fabric, loaded)
 
@@ -73,7 +75,7 @@ class LocalForeground:
 
     served = False
 
-    def __init__(self, fabric: LocalFabric, loaded: Loaded) -> None:
+    def __init__(self, fabric: "LocalFabric", loaded: Loaded) -> None:
         self.fabric, self.loaded = fabric, loaded
         self.run_id: RunId | None = None
         """The run that is driven, as soon as there is one."""

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.runs.new_task import on_terms
+from agent_fabric.bootstrap.agents import ServedAgents
 from agent_fabric.bootstrap.server import ServedRuns
-from agent_fabric.bootstrap.workflows import ServedAgents
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.http.answers import json_answer

@@ -10,7 +10,8 @@ from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.packs.recruit import parse_pack_names
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.bootstrap.workflows import ServedAgents, ServedWorkflows, Workflows
+from agent_fabric.bootstrap.agents import ServedAgents
+from agent_fabric.bootstrap.workflows import ServedWorkflows, Workflows
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.chat.conversation import Asked, transcript
 from agent_fabric.domain.definitions.parameter import Parameter
