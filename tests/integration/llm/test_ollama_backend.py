@@ -119,6 +119,19 @@ async def test_window_is_set_by_the_native_route_and_only_there() -> None:
 
 
 @WAYS
+@pytest.mark.proves("C09")
+async def test_a_model_stays_loaded_as_long_as_it_is_told_to(window: int | None) -> None:
+    async with OllamaStandIn([Say("yes"), Say("no")], models=[MODEL]) as ollama, backend() as ready:
+        told = replace(settings(ollama, window=window), keep_alive_s=0)
+        await ask(await ready.ready(told, quiet))
+        await ask(await ready.ready(settings(ollama, window=window), quiet))
+    first, second = [each for each in ollama.requests if "messages" in each.body]
+    assert (first.path, first.body["keep_alive"]) == ("/api/chat", 0)
+    assert ("num_ctx" in first.body["options"]) is (window is not None)
+    assert "keep_alive" not in second.body
+
+
+@WAYS
 async def test_schema_dialect_makes_a_model_without_tools_call_them(window: int | None) -> None:
     text = '{"name": "look", "arguments": {"at": "the sky"}}'
     async with OllamaStandIn([Say(text)], models=[TALKER]) as ollama, backend() as ready:

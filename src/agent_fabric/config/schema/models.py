@@ -177,6 +177,9 @@ class ModelConfig(Settings):
     slots: int | None = Field(default=None, ge=1, le=1024)
     """How many requests the server serves at once; more wait here, in order. Not set: no limit for other servers, one
     for the embedded model and Ollama."""
+    keep_alive_s: int | None = Field(default=None, ge=-1, le=31_536_000)
+    """How many seconds Ollama keeps the model loaded after its last use: 0 frees the memory at once, -1 keeps it for
+    ever. Not set: as Ollama is set up, by default five minutes."""
     price: PriceConfig | None = None
     """What its tokens cost; runs then show their cost."""
     api_key: SecretReference | None = None
@@ -198,6 +201,8 @@ class ModelConfig(Settings):
             self._name_a_whole_path(self.model)
         if self.adapter_file is not None and (self.base_url is not None or self.backend not in {"auto", "embedded"}):
             raise ConfigProblem("must not have `adapter`: only the embedded model takes one")
+        if self.keep_alive_s is not None and (self.backend not in {"auto", "ollama"} or self.builder is not None):
+            raise ConfigProblem("must not have `keep_alive_s`: only Ollama takes it")
         if self.strict_native and self.dialect in {"schema", "text"}:
             raise ConfigProblem("must not have both `strict_native` and another `dialect` than native")
         if self.backend == "managed":

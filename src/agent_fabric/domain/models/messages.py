@@ -196,6 +196,8 @@ class ModelSettings:
     """The file of the LoRA adapter that is loaded beside the weights; empty: none."""
     keeps_reasoning: bool = True
     """What it thinks before it answers is logged."""
+    keep_alive_s: int | None = None
+    """How long Ollama keeps it loaded after its last use; -1: for ever, None: as Ollama is set up."""
 
     @property
     def answer_chars(self) -> int:

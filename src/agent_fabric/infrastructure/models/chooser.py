@@ -263,6 +263,7 @@ def _settings(
         builder=config.builder or "",
         max_answer_chars=config.max_answer_chars,
         keeps_reasoning=config.reasoning == "keep",
+        keep_alive_s=config.keep_alive_s if backend == "ollama" else None,
         price=None if config.price is None else ModelPrice(**config.price.model_dump()),
     )
 

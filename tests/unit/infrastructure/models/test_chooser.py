@@ -201,6 +201,14 @@ async def test_what_is_configured_for_a_model_is_in_its_settings() -> None:
     assert settings.price.output == 2.0
 
 
+async def test_only_ollama_is_told_how_long_a_model_stays_loaded() -> None:
+    settings, _ = await Machine([BIG]).choose(quality={"keep_alive_s": 60})
+    assert (settings.backend, settings.keep_alive_s) == ("ollama", 60)
+    for wrong in ({"backend": "embedded"}, {"backend": "generic", "base_url": "http://x/v1"}):
+        with pytest.raises(ValueError, match="only Ollama"):
+            ModelConfig.model_validate({"keep_alive_s": 60, **wrong})
+
+
 async def test_an_unknown_key_or_embedded_model_is_named_with_those_there_are() -> None:
     with pytest.raises(ConfigError, match="wizard") as caught:
         await Machine().choose("wizard")

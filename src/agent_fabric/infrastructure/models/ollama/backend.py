@@ -29,14 +29,15 @@ from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibl
 
 
 class OllamaChatClient:
-    """ChatClient over `/api/chat`, which gives a model the window that its settings name."""
+    """ChatClient over `/api/chat`, which gives a model the window and the time in memory that its settings name."""
 
     def __init__(self, http: ModelHttp, settings: ModelSettings) -> None:
         self._http = http
         self._url = f"{native_root(http.base_url)}/api/chat"
         self._dialect = ToolDialect(settings.dialect)
         self._strict_native = settings.strict_native
-        self._window = settings.context_window
+        self._window = settings.context_window if settings.sets_window else None
+        self._keep_alive_s = settings.keep_alive_s
         self._answer_chars = settings.answer_chars
 
     async def chat(self, messages: Sequence[Message], model: str, **options: Unpack[ChatOptions]) -> LLMResponse:
@@ -50,6 +51,7 @@ class OllamaChatClient:
             top_p=options["top_p"],
             max_tokens=options["max_tokens"],
             window=self._window,
+            keep_alive_s=self._keep_alive_s,
             stream=on_delta is not None,
         )
 
@@ -209,6 +211,7 @@ class OllamaBackend:
             settings.dialect,
             settings.strict_native,
             settings.context_window if settings.sets_window else None,
+            settings.keep_alive_s,
         )
         client = self._clients.get(key)
         if client is None:
@@ -219,7 +222,7 @@ class OllamaBackend:
         http = ModelHttp(self._session, ServerAddress.of(settings), self._resolve)
         inner: ChatClient = (
             OllamaChatClient(http, settings)
-            if settings.sets_window
+            if settings.sets_window or settings.keep_alive_s is not None
             else OpenAICompatibleClient(http, settings.dialect, settings.strict_native)
         )
         return ExplainedClient(inner, self, settings)

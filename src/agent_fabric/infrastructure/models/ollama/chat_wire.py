@@ -36,10 +36,12 @@ def encode_chat(
     max_tokens: int,
     window: int | None,
     stream: bool,
+    keep_alive_s: int | None = None,
 ) -> bytes:
     """Return the body of a request. The same conversation always gives the same bytes, so that servers can cache it.
 
-    `window` is how many tokens the model shall have room for; None: what the server gives it.
+    `window` is how many tokens the model shall have room for, `keep_alive_s` how long it stays loaded; None: as the
+    server does it.
     """
     numbers: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "num_predict": max_tokens}
     if window is not None:
@@ -53,6 +55,8 @@ def encode_chat(
         "truncate": False,
         "shift": False,
     }
+    if keep_alive_s is not None:
+        body["keep_alive"] = keep_alive_s
     if asked.tools:
         body["tools"] = [encode_tool(tool) for tool in asked.tools]
     if asked.answer_schema is not None:

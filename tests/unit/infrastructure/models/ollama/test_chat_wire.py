@@ -83,6 +83,8 @@ def test_window_and_loading_time_are_left_to_the_server_unless_they_are_set() ->
     body = sent(options={"temperature": 0, "top_p": 1, "max_tokens": 1, "window": None})
     assert body["options"] == {"temperature": 0, "top_p": 1, "num_predict": 1}
     assert "keep_alive" not in body
+    for seconds in (-1, 0, 90):
+        assert sent(options={**OPTIONS, "keep_alive_s": seconds})["keep_alive"] == seconds
 
 
 def test_arguments_that_are_no_object_are_kept_where_the_model_sees_them() -> None:
