@@ -21,6 +21,7 @@ from agent_fabric.infrastructure.runs.log.layout import Layout, find_root
 if TYPE_CHECKING:
     from agent_fabric.application.ports.fleet import ApprovalSigner
     from agent_fabric.application.tools.manage_skills import ManageSkills
+    from agent_fabric.infrastructure.chat.command_files import CommandFiles
 
 __all__ = [
     "LOCAL_PREFIX",
@@ -31,6 +32,7 @@ __all__ = [
     "local_token",
     "node_program_hash",
     "offer_stored",
+    "open_commands",
     "open_skills",
     "read_local_token",
     "require_made_here",
@@ -110,6 +112,14 @@ def offer_stored(kind: str, database: str, prefix: str) -> "list[tuple[str, str]
     reads = {"runs": rows.newest_runs, "approvals": rows.pending_approvals, "users": rows.users}
     reads["evals"] = rows.newest_evals
     return reads.get(kind, rows.live_keys)(database, prefix)
+
+
+def open_commands(root: Path) -> "CommandFiles":
+    """Return the slash commands for a fabric folder."""
+    from agent_fabric.infrastructure.chat.command_files import CommandFiles  # noqa: PLC0415 - few commands need it
+    from agent_fabric.infrastructure.tools.trusted_content import trusted_content  # noqa: PLC0415 - as above
+
+    return CommandFiles(root, os.environ, trusted_content(os.environ))
 
 
 def open_skills(root: Path) -> "ManageSkills":

@@ -183,6 +183,46 @@ async def test_a_terminal_without_a_server_asks_stops_forks_and_goes_on_after_a_
 
 
 @pytest.mark.proves("DB-4")
+@pytest.mark.proves("CP-4", "CP-9")
+async def test_commands_of_ones_own_are_said_in_chat_and_run(tmp_path: Path) -> None:
+    async with ScriptedModel(answering) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        await fabric("chat", "good", "morning")  # makes the folder
+        (fabric.root / "commands").mkdir()
+        (fabric.root / "commands/greet.md").write_text("---\narguments: [who]\n---\nGreet $who warmly.\n")
+        place = ("--workspace", str(fabric.root))
+        terminal = await Terminal.start(fabric, "chat", *place, configured=True)
+        await terminal.until("/help shows commands")
+        terminal.type("/greet Ada Lovelace")
+        await terminal.until("came with the project, and you have not agreed to it")
+        terminal.type("/quit")
+        assert await terminal.ended() == 0
+        refused = await fabric("run", "/greet", "Ada")
+        assert refused.code == 2
+        assert "This needs confirmation" in refused.err
+        agreeing = await Terminal.start(fabric, "run", "/greet", "Ada", "--pack", "assistant", *place, configured=True)
+        await agreeing.until("Use this command as it is now?")
+        agreeing.type("y")
+        await agreeing.ended()
+        listed = await fabric("logs", "list", "--json")
+        assert "Greet Ada warmly." in listed.out
+        terminal = await Terminal.start(fabric, "chat", *place, configured=True)
+        await terminal.until("/help shows commands")
+        terminal.type("/greet")
+        await terminal.until("/greet needs WHO")
+        terminal.type("/greet Ada Lovelace")
+        await terminal.until("1 said, the last 'Greet Ada Lovelace warmly.'")
+        terminal.type("/skill notes for today")
+        await terminal.until("Use the skill notes: read it with the tool `skill`, then follow it. for today")
+        terminal.type("/nothing")
+        await terminal.until("There is no command /nothing")
+        terminal.type("/quit")
+        assert await terminal.ended() == 0
+        assert "no command /nothing" in (await fabric("run", "/nothing", "at", "all")).err
+        path_first = await fabric("run", "/etc is full", "--pack", "assistant")
+        assert path_first.code == 0, path_first.err
+
+
 async def test_first_words_are_said_at_once(tmp_path: Path) -> None:
     async with ScriptedModel(answering) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))

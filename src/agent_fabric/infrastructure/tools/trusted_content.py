@@ -1,5 +1,6 @@
 """Remembers which content that came with a project a person has agreed to, by its hash: changed, it asks again."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,6 +56,11 @@ class TrustedContent:
                 hint="Repair or remove it; what was trusted is then to be trusted again.",
             )
         return found
+
+
+def digest_of(data: bytes) -> str:
+    """Return what identifies a content."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def trusted_content(environ: Mapping[str, str]) -> TrustedContent:

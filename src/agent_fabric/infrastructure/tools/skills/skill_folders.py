@@ -1,15 +1,16 @@
 """Reads skills from their folders. Nothing outside of a skill's folder is read, and links are not followed."""
 
-import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.config.files import read_beginning
+from agent_fabric.config.formats.syntax import SyntaxProblem
 from agent_fabric.domain.tools.skills import SKILL_FILE, Skill, SkillSource, problems_of, split_allowed
+from agent_fabric.infrastructure.definitions.front_matter import FrontMatter, split_front_matter
+from agent_fabric.infrastructure.tools.trusted_content import digest_of
 
 MAX_SKILLS: Final = 200
 """In one folder of skills; others are left out."""
@@ -19,7 +20,6 @@ MAX_SKILL_BYTES: Final = 10_000_000
 """Of all files of one skill."""
 MAX_TEXT_BYTES: Final = 256 * 1024
 """Of SKILL.md, and of a file that a model reads."""
-_FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 
 
 class BrokenSkill(Exception):
@@ -86,11 +86,6 @@ def read_bytes(folder: Path, path: str) -> bytes:
     return _read(folder, path, MAX_SKILL_BYTES)
 
 
-def digest_of(data: bytes) -> str:
-    """Return what identifies the content of a file."""
-    return hashlib.sha256(data).hexdigest()
-
-
 def _read(folder: Path, path: str, most: int) -> bytes:
     at = folder
     for part in Path(path).parts:
@@ -130,20 +125,11 @@ def _digest(files: Mapping[str, str]) -> str:
     return digest_of("\n".join(f"{digest} {path}" for path, digest in sorted(files.items())).encode())
 
 
-def _parse(text: str) -> tuple[Mapping[Any, Any], str]:
-    from agent_fabric.config.formats.syntax import SyntaxProblem  # noqa: PLC0415 - most runs have no skills
-    from agent_fabric.config.formats.yaml_text import parse_yaml  # noqa: PLC0415 - costs 50 ms
-
-    found = _FRONT_MATTER.match(text)
-    if found is None:
-        raise BrokenSkill(f"{SKILL_FILE} must begin with front matter: a line `---`, fields, and a line `---`")
+def _parse(text: str) -> FrontMatter:
     try:
-        fields = parse_yaml(found[1])
+        return split_front_matter(text)
     except SyntaxProblem as problem:
         raise BrokenSkill(f"{SKILL_FILE}: {problem.message}") from None
-    if not isinstance(fields, Mapping):
-        raise BrokenSkill(f"{SKILL_FILE}: the front matter must be fields with values")
-    return fields, text[found.end() :]
 
 
 def _plain(value: Any) -> str:

@@ -12,9 +12,9 @@ from agent_fabric.domain.tools.specs import SKILL_TOOL, Effect, ToolContext, Too
 from agent_fabric.infrastructure.tools.skills.skill_folders import (
     MAX_TEXT_BYTES,
     BrokenSkill,
-    digest_of,
     read_bytes,
 )
+from agent_fabric.infrastructure.tools.trusted_content import digest_of
 
 _MAX_NAMED: Final = 60
 """Files of a skill that a model is told of."""

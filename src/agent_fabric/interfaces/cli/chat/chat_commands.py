@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_fabric.application.chat.verify_session import VerifiedSession
+from agent_fabric.bootstrap.this_machine import open_commands
 from agent_fabric.domain.chat.sessions import QUEUED, ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import Event
@@ -17,7 +18,7 @@ from agent_fabric.domain.runs.evolve import run_as_of
 from agent_fabric.domain.runs.timeline import Span, timeline_of
 from agent_fabric.domain.runs.unified_diff import quote_path
 from agent_fabric.interfaces.cli.approvals.ask_approval import ask_person, is_interactive
-from agent_fabric.interfaces.cli.options import require_a_person
+from agent_fabric.interfaces.cli.options import fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, plain_lines
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ HELP = """\
 /model KEY     use another configured model from the next message on
 /pack NAME     use another specialist
 /node [NAME]   talk about a machine of the fleet; without a name: about none
+/skill NAME    use a skill: /skill NAME TEXT; fabric skills lists them
 /title TEXT    rename the session
 /remember TEXT remember a fact in all sessions; fabric memory lists them
 /approve       answer what the turn waits for
@@ -58,6 +60,7 @@ class ChatCommands:
             "model": partial(self._change, "model_key", "the default model"),
             "pack": partial(self._change, "pack", "a specialist that is chosen"),
             "node": partial(self._change, "node", "no machine"),
+            "skill": self._skill,
             "title": self._title,
             "remember": self._remember,
             "approve": self._approve,
@@ -79,11 +82,34 @@ class ChatCommands:
         name, _, rest = line[1:].partition(" ")
         command = self._known.get(name.lower())
         if command is None:
+            await self._say_own(name, rest.strip())
+        else:
+            await command(rest.strip())
+
+    async def _say_own(self, name: str, rest: str) -> None:
+        """Say what a command of the person's own stands for."""
+        commands = open_commands(self._loop.root or fabric_root(None))
+        command = commands.find(name)
+        if command is None:
             raise ConfigError(f"There is no command /{plain(name)}", hint="/help lists them.")
-        await command(rest.strip())
+        if not commands.is_trusted(command):
+            hint = f"Look at {plain(command.file)}; `fabric run /{name}` asks about it, once."
+            raise ConfigError(f"/{name} came with the project, and you have not agreed to it", hint=hint)
+        changes = {"model_key": command.model, "pack": command.pack}
+        if changes := {what: value for what, value in changes.items() if value}:
+            self._loop.session = await self._loop.talk.change(await self._standing(), **changes)
+        await self._loop.say(command.fill(rest))
+
+    async def _skill(self, rest: str) -> None:
+        name, _, text = rest.partition(" ")
+        if not name:
+            raise ConfigError("Which skill?", hint="/skill NAME [TEXT]; fabric skills lists them.")
+        await self._loop.say(f"Use the skill {name}: read it with the tool `skill`, then follow it. {text}".rstrip())
 
     async def _help(self, _: str) -> None:
         sys.stderr.write(HELP)
+        for name, file in open_commands(self._loop.root or fabric_root(None)).names().items():
+            sys.stderr.write(f"/{name:<13} yours: {plain(str(file))}\n")
 
     async def _quit(self, _: str) -> None:
         raise Left

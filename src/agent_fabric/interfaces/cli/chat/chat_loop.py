@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import field
+from pathlib import Path
 from typing import Any
 
 from agent_fabric.domain.chat.sessions import QUEUED, STOPPED, ChatMessage, Session, answer_id
@@ -149,6 +150,8 @@ class ChatLoop:
     session: Session
     view: ChatView
     presses: Presses
+    root: Path | None = None
+    """The fabric folder whose commands can be said; None: the one that is found from here."""
     newest: str = ""
     """The newest message that was shown."""
     shows_others: bool = False
@@ -222,9 +225,13 @@ class ChatLoop:
                     await self._attempt(commands(text))
                 else:
                     words = text.removeprefix("/") if text.startswith("//") else text
-                    await self._attempt(self._tell(self.turn(words, asks=True)))
+                    await self._attempt(self.say(words))
             except Left:
                 return COMPLETED
+
+    async def say(self, text: str) -> None:
+        """Say something that the person has meant, and show the answer."""
+        await self._tell(self.turn(text, asks=True))
 
     async def _attempt(self, what: Awaitable[None]) -> None:
         """Do something; tell the person if it does not work."""

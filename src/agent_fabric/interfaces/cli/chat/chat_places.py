@@ -55,6 +55,8 @@ class Start(NamedTuple):
     pack: str | None = None
     node: str | None = None
     project: str = ""
+    root: Path | None = None
+    """The fabric folder whose commands can be said."""
 
 
 def require_waiting(said: Sequence[ChatMessage], run_id: RunId) -> None:

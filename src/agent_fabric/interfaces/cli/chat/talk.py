@@ -26,6 +26,7 @@ def talk_with(start: Start, words: str, here: bool, at: Place) -> int:
     text = words.strip() if words.strip() or talks_with_person else _standard_input()
     said = None if at.as_json else sys.stdout if talks_with_person else None
     view = ChatView(said, sys.stderr if talks_with_person else None)
+    start = start._replace(root=at.root())
     url = at.url(local_only=here)
     if url is None:
         root = at.root()
@@ -50,7 +51,7 @@ def talk_with(start: Start, words: str, here: bool, at: Place) -> int:
 
 async def _converse(talk: Talk, start: Start, view: ChatView, presses: Presses, text: str, _json: bool) -> int:
     found = await _open_session(talk, start)
-    return await ChatLoop(talk, found, view, presses).run(text)
+    return await ChatLoop(talk, found, view, presses, root=start.root).run(text)
 
 
 async def _open_session(talk: Talk, start: Start) -> Session:

@@ -2,12 +2,15 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from agent_fabric.bootstrap.this_machine import open_commands
 from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
+from agent_fabric.domain.chat.slash_commands import COMMAND_NAME, SlashCommand
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.runs.task import TaskForceMode as Mode
@@ -24,8 +27,11 @@ from agent_fabric.interfaces.cli.options import (
     SeenBy,
     Untrusted,
     Verbose,
+    is_confirmed,
     pool_name,
+    require_a_person,
 )
+from agent_fabric.interfaces.cli.output import plain_lines
 from agent_fabric.interfaces.cli.place import Place, RunChoice, refuse_if
 from agent_fabric.interfaces.cli.runs.output_format import Output, print_errors, with_output
 
@@ -36,7 +42,11 @@ app = new_app("Run a task.")
 def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     words: Annotated[
         list[str],
-        typer.Argument(metavar="PROMPT", help="What to do; `-` is standard input. With --continue: [RUN_ID] PROMPT."),
+        typer.Argument(
+            metavar="PROMPT",
+            help="What to do; `-` is standard input; `/NAME ARGUMENTS` is a command of yours. "
+            "With --continue: [RUN_ID] PROMPT.",
+        ),
     ],
     continues: Annotated[
         bool,
@@ -82,6 +92,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     interrupted.
     """
     at = with_output(at, output)
+    if not continues and (filled := own_command(words, at)) is not None:
+        words, pack, model_key = [filled.text], pack or filled.pack or None, model_key or filled.model or None
     chosen, prompt = _follow_up(words, continues=continues, last=last)
     refuse_if(chosen is not None and here, "--continue works where the earlier run did", hint="Leave out --here.")
     wish = TaskRequest(
@@ -103,6 +115,30 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
     manner = Manner(here, untrusted, no_ensure, verbose, explain_routing)
     return print_errors(at, lambda: run_task(wish, chosen, manner, at))
+
+
+def own_command(words: Sequence[str], at: Place) -> SlashCommand | None:
+    """Return the command of the person's own that `/NAME ARGUMENTS` stands for, filled in; None: it is a plain task.
+
+    Raises:
+        ConfigError: there is none of this name, or it came with the project and the person does not want it.
+    """
+    name, _, rest = words[0].partition(" ")
+    if not name.startswith("/") or COMMAND_NAME.fullmatch(name[1:]) is None:
+        return None
+    commands = open_commands(at.root())
+    command = commands.find(name[1:])
+    if command is None and (rest or len(words) == 1):
+        return None  # a task may begin with a path
+    refuse_if(command is None, f"There is no command {name}", hint=f"Its file would be .fabric/commands{name}.md.")
+    assert command is not None
+    if not commands.is_trusted(command):
+        require_a_person()
+        sys.stderr.write(f"{command.file} came with the project:\n\n{plain_lines(command.text)}\n\n")
+        agreed = is_confirmed("Use this command as it is now?", yes=False, hint="Look at it in a terminal.")
+        refuse_if(not agreed, f"{name} is not used", hint="Write one of your own under another name.")
+        commands.agree(command)
+    return replace(command, text=command.fill(" ".join([*filter(None, [rest]), *words[1:]])))
 
 
 def _follow_up(words: Sequence[str], *, continues: bool, last: bool) -> tuple[RunChoice | None, str]:
