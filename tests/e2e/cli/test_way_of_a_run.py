@@ -12,7 +12,7 @@ from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedMo
 from e2e.fabric_process import PATIENCE_S, Fabric, configure, settings
 
 MAX_STOPS = 20
-ENDS = {"infrastructure.tools.shell": "__call__", "infrastructure.persistence.group_commits": "_commit"}
+ENDS = {"infrastructure.tools.shell": "__call__", "infrastructure.persistence.group_commits": "serve"}
 """Where the way leads: the tool, and the commit of what happened. What these call is not on the way."""
 
 SCRIPT = """
