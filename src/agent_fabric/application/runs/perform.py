@@ -36,6 +36,7 @@ from agent_fabric.domain.runs.actions import (
 )
 from agent_fabric.domain.runs.context_window import output_limit
 from agent_fabric.domain.runs.decide import given_up
+from agent_fabric.domain.runs.finish import FILLED
 from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.opening_messages import HOW_TO_TALK, HOW_TO_TALK_BRIEFLY, opening_for
 from agent_fabric.domain.runs.state import Lane, RunState
@@ -268,7 +269,9 @@ def _instructions(pack: SpecialistPack, *, compact: bool) -> tuple[str, tuple[To
         return pack.system_prompt, tools, finish
     few = pack.compact_tools
     *tools_in_short, ending = in_few_words((*(tools if few is None else few), finish.as_tool()))
-    finish = replace(finish, description=ending.description, parameters=ending.parameters)
+    left_out = tuple(name for name in finish.parameters.get("properties", {}) if name in FILLED)
+    left_out = tuple(name for name in left_out if name not in ending.parameters.get("properties", {}))
+    finish = replace(finish, description=ending.description, parameters=ending.parameters, left_out=left_out)
     return pack.compact_prompt or pack.system_prompt, tuple(tools_in_short), finish
 
 

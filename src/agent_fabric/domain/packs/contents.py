@@ -11,6 +11,8 @@ STEPS = SpecialistId("(steps)")
 """The pack that has the tools of a workflow's steps. No configuration can use the name, and no task recruits it."""
 
 
+ARTIFACTS, DELIVERABLES, NEXT_STEPS = "artifacts", "deliverables", "next_steps"
+"""Keys of a result: files that were made, also of research, and what a person should do next."""
 CHANGED, CHECKED = "changed", "checked"
 """Keys of a result that the engine compares with the log: files that were changed, commands that have succeeded."""
 
@@ -35,6 +37,8 @@ class FinishSpec:
     """What the result cites must have been fetched in this run, and what it quotes must stand there."""
     needs_reading_back: bool = False
     """A change on a machine needs a later call that has read the state there."""
+    left_out: tuple[str, ...] = ()
+    """Fields of the result that a small model is not asked for: they are filled from what the run has done."""
     require_proof: bool = False
     """The run fails where nothing bears its result out, also where its task does not say so."""
 

@@ -16,7 +16,7 @@ from agent_fabric.domain.evidence.citations import (
 )
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.models.messages import Role, ToolCallRequest
-from agent_fabric.domain.packs.contents import CHANGED
+from agent_fabric.domain.packs.contents import ARTIFACTS, CHANGED, CHECKED, DELIVERABLES, NEXT_STEPS
 from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.evolve import NO_WORK_DONE
@@ -221,4 +221,31 @@ def close_payload(state: RunState, lane: Lane, payload: Mapping[str, Any], doubt
         honest[UNVERIFIED] = [*doubts.unverified]
     if lane.proposals:
         honest[PROPOSED] = list(dict.fromkeys(lane.proposals))
+    own = state.task is not None and state.task.agent is not None and state.task.agent.finish
+    for name in () if own else lane.finish.left_out:  # an agent's outputs are for the agent to give
+        honest.setdefault(name, FILLED[name](lane))
     return honest
+
+
+def _files_of(lane: Lane) -> list[str]:
+    compared = lane.compared
+    if compared is None or not compared.known:
+        return sorted(lane.wrote)
+    return [path for path in (*compared.created, *compared.modified) if not path.endswith("/")]
+
+
+def _checks_of(lane: Lane) -> list[str]:
+    shown = (run.command for run in lane.commands if run.succeeded and run.proof and run.seq > lane.last_change)
+    return list(dict.fromkeys(shown))
+
+
+FILLED: Mapping[str, Callable[[Lane], object]] = {
+    ARTIFACTS: _files_of,
+    DELIVERABLES: _files_of,
+    CHANGED: _files_of,
+    CHECKED: _checks_of,
+    NEXT_STEPS: lambda lane: list(dict.fromkeys(lane.proposals)),
+    "notes": lambda _: "",
+    "limitations": lambda _: "",
+}
+"""Fields of results that follow from what a run has done, so that a result has them whichever model gave it."""

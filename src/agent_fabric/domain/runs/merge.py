@@ -6,12 +6,12 @@ from typing import Any
 
 from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.ids import LaneId, SpecialistId
-from agent_fabric.domain.packs.contents import texts_under
+from agent_fabric.domain.packs.contents import ARTIFACTS, DELIVERABLES, texts_under
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import TaskForceMode
 
-FILE_LISTS = ("artifacts", "deliverables")
+FILE_LISTS = (ARTIFACTS, DELIVERABLES)
 """Keys in a payload that name the files a specialist has made."""
 
 

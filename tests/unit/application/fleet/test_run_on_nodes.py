@@ -139,8 +139,10 @@ async def test_one_look_finds_what_others_have_settled_and_what_is_gone(monkeypa
     monkeypatch.setattr(fleet.commands, "find", counted)
     sent = fleet.orders.send(judged, timeout_s=5.0)
     waiting = asyncio.ensure_future(anext(sent))
-    await asyncio.sleep(0.02)
     kept = fleet.commands.kept
+    async with asyncio.timeout(5):
+        while not {first, second, third} <= set(kept):
+            await asyncio.sleep(0.001)
     kept[first] = replace(kept[first], status=CommandStatus.SUCCESS)
     assert (await waiting).execution_id == first
     assert looked == [first]  # however often it has looked: the others are open

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from agent_fabric.domain.evidence.citations import UNFETCHED
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED, Proof
-from agent_fabric.domain.packs.contents import CHANGED, texts_under
+from agent_fabric.domain.packs.contents import ARTIFACTS, CHANGED, texts_under
 from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.effects import HEADS, Effects, Outcome, done_lines, doubts_beyond, open_lines
 from agent_fabric.domain.runs.task import RunResult
@@ -44,7 +44,6 @@ def closing_lines(effects: Effects, outcome: Outcome | None, stream: TextIO) -> 
     yield f"{colour(f'{outcome.value}:', 'red', stream)} {plain(first)}{more}"
 
 
-ARTIFACTS = "artifacts"
 _MAX_LISTED = 12
 
 
