@@ -1,0 +1,1 @@
+"""A channel for agent-fabric: letters in a folder."""
