@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent_fabric.application.chat.begin_turn import BeginTurn
 from agent_fabric.application.chat.choose_node import ChooseNode
@@ -11,15 +12,10 @@ from agent_fabric.application.chat.export_session import ExportSession
 from agent_fabric.application.chat.find_session import FindSession
 from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.chat.send_message import SendMessage
-from agent_fabric.application.chat.serve_turns import ServeTurns
 from agent_fabric.application.chat.title_session import TitleSession
-from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
 from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.application.ports.pending_work import TURNS
 from agent_fabric.application.ports.turn_contexts import TurnContexts
-from agent_fabric.application.runs.dispatch_runs import DispatchRuns
-from agent_fabric.application.runs.limits import Limits
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.records import configured_address
@@ -35,7 +31,12 @@ from agent_fabric.domain.runs.task import Budget, Profile, Task
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.channels.attached_files import AttachedFiles
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S
+
+if TYPE_CHECKING:  # what only a server needs
+    from agent_fabric.application.chat.serve_turns import ServeTurns
+    from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
+    from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+    from agent_fabric.application.runs.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class ServedChat:
     """The sessions of a server."""
 
     chat: Chat
-    turns: ServeTurns
+    turns: "ServeTurns"
     contexts: TurnContexts | None = None
     """What turns have left, as all servers of a cluster know it."""
 
@@ -70,7 +71,7 @@ class ServedChat:
 
 
 def open_chat(
-    fabric: LocalFabric, config: FabricConfig, *, limits: Limits | None = None, contexts: TurnContexts | None = None
+    fabric: LocalFabric, config: FabricConfig, *, limits: "Limits | None" = None, contexts: TurnContexts | None = None
 ) -> Chat:
     """Join the parts; the caller drives the turns."""
     storage, clock, ids = fabric.records.storage, SystemClock(), RandomIds()
@@ -115,7 +116,7 @@ def open_chat(
             (lambda budget: budget) if limits is None else limits.caps.lower,
             choose_node,
             contexts,
-            AttachedFiles(storage.channels.files),
+            AttachedFiles(lambda: storage.channels.files),
         ),
     )
 
@@ -123,12 +124,16 @@ def open_chat(
 def serve_chat(
     fabric: LocalFabric,
     config: FabricConfig,
-    dispatch: DispatchRuns,
-    limits: Limits,
-    watch: WatchPendingWork | None = None,
+    dispatch: "DispatchRuns",
+    limits: "Limits",
+    watch: "WatchPendingWork | None" = None,
     contexts: TurnContexts | None = None,
 ) -> ServedChat:
     """Join the parts for a server, which drives turns among its other runs; `watch` looks for messages."""
+    from agent_fabric.application.chat.serve_turns import ServeTurns  # noqa: PLC0415 - only servers need it
+    from agent_fabric.application.ports.pending_work import TURNS  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S  # noqa: PLC0415 - as above
+
     chat = open_chat(fabric, config, limits=limits, contexts=contexts)
     turns = ServeTurns(chat.queue, chat.begin, dispatch, limits.runs, title=chat.title)
     if watch is not None:

@@ -2,16 +2,18 @@
 
 import asyncio
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agent_fabric.application.ports.channels import InboundFiles
-from agent_fabric.domain.channels.files import StoredFile
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import RunUndrivable, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
+
+if TYPE_CHECKING:
+    from agent_fabric.application.ports.channels import InboundFiles
+    from agent_fabric.domain.channels.files import StoredFile
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PASSING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.EROFS})
@@ -25,17 +27,18 @@ class AttachedFiles:
     not matter.
     """
 
-    store: InboundFiles
+    open_store: Callable[[], "InboundFiles"]
+    """Opened with the first turn: channels take their time, and few conversations are led there."""
 
     async def place(self, run_id: RunId, workspace: str) -> None:
-        files = await self.store.list(run_id)
+        files = await self.open_store().list(run_id)
         await asyncio.to_thread(_write, Path(workspace), files)
 
     async def forget(self, run_id: RunId) -> None:
-        await self.store.discard(run_id)
+        await self.open_store().discard(run_id)
 
 
-def _write(workspace: Path, files: Sequence[StoredFile]) -> None:
+def _write(workspace: Path, files: "Sequence[StoredFile]") -> None:
     beneath = Beneath(workspace)
     for each in files:
         try:

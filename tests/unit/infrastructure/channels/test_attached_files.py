@@ -16,7 +16,7 @@ RUN = RunId("r1")
 async def _attached(*files: StoredFile) -> AttachedFiles:
     store = MemoryChannels().files
     await store.put(RUN, files, now=1.0)
-    return AttachedFiles(store)
+    return AttachedFiles(lambda: store)
 
 
 async def test_files_are_placed_once_however_often_and_then_forgotten(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ async def test_files_are_placed_once_however_often_and_then_forgotten(tmp_path: 
         "cd-b.bin": b"\x00\xff",
     }
     await attached.forget(RUN)
-    assert await attached.store.list(RUN) == []
+    assert await attached.open_store().list(RUN) == []
 
 
 async def test_no_link_leads_a_file_out_of_the_workspace(tmp_path: Path) -> None:
