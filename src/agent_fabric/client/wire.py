@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, TypeVar, get_type_hints
 
 from agent_fabric.domain.events import Event, UnknownEvent
@@ -18,7 +19,21 @@ def event_from(line: Json) -> Event:
     body = body_from(str(line["kind"]), int(line.get("version", 1)), line["payload"])
     if problem := line.get("unreadable"):
         body = UnknownEvent(kind=str(line["kind"]), payload={}, problem=str(problem))
-    return Event(int(line["seq"]), float(line["ts"]), None if lane is None else LaneId(lane), str(line["step"]), body)
+    at = seconds_from(line["ts"])
+    return Event(int(line["seq"]), at, None if lane is None else LaneId(lane), str(line["step"]), body)
+
+
+def seconds_from(moment: float | str) -> float:
+    """Return a moment of a log in seconds since 1970; other tools write it as a text, in digits or in ISO 8601.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return float(moment)
+    except ValueError:
+        read = datetime.fromisoformat(str(moment))
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def json_value(text: str) -> Any:

@@ -95,6 +95,17 @@ def test_an_event_comes_back_as_it_was_and_an_unknown_one_stays_unknown() -> Non
     assert event_from(json.loads(whole_line(RUN, changed))) == changed
 
 
+@pytest.mark.proves("C28", "AF-132")
+@pytest.mark.parametrize(
+    "written", [1.25, "1.25", "1970-01-01T00:00:01.250Z", "1970-01-01T01:00:01.250+01:00", "1970-01-01T00:00:01.250"]
+)
+def test_the_moment_of_an_event_may_be_a_text_as_other_tools_write_it(written: object) -> None:
+    known = Event(4, 1.25, LaneId("engineering"), "step_1", RunCancelled(by="me", reason="x"))
+    assert event_from({**json.loads(whole_line(RUN, known)), "ts": written}) == known
+    with pytest.raises(ValueError, match="soon"):
+        event_from({**json.loads(whole_line(RUN, known)), "ts": "soon"})
+
+
 def test_what_only_a_newer_server_knows_is_not_settled() -> None:
     assert status_from("hibernating") is RunStatus.WAITING
 
