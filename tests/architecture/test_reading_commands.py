@@ -73,7 +73,22 @@ READING = {
 }
 """What each command may import of it."""
 ACTING = {
-    *("run", "chat", "acp", "resume", "cancel", "diff", "undo", "files", "web", "serve", "worker", "login", "logout"),
+    *(
+        "run",
+        "chat",
+        "acp",
+        "init",
+        "resume",
+        "cancel",
+        "diff",
+        "undo",
+        "files",
+        "web",
+        "serve",
+        "worker",
+        "login",
+        "logout",
+    ),
     *("gc", "verify", "compare", "review", "node", "nodes", "fleet"),
 }
 """Commands that do more than read, or ask a server."""

@@ -400,6 +400,24 @@ def _require_keys(records: Records) -> None:
     wait_for(require_keys(records.storage.fingerprints, own, keyring.generations()))
 
 
+@asynccontextmanager
+async def open_project_box(root: Path, folder: Path, config: FabricConfig) -> "AsyncIterator[Sandbox]":
+    """Give the box that a run in a project folder would have, without the network.
+
+    Raises:
+        ConfigError: a run must not work there.
+    """
+    from agent_fabric.infrastructure.runs.changes.project_folder import project_folder  # noqa: PLC0415 - one command
+
+    around = Surroundings(hidden=root)
+    sandboxes = RunSandboxes(choose_level(config.sandbox), config.sandbox, around=around)
+    place = project_folder(folder, fabric_root=root)
+    try:
+        yield sandboxes.for_run(RandomIds().new_run_id(), str(place), network_allowed=False)
+    finally:
+        await sandboxes.aclose()
+
+
 def _find_skills(root: Path) -> "Callable[[str, Sequence[str] | None], tuple[list[Skill], list[str]]]":
     """Return what finds the skills for the workspace of a run: those of its project if it works in one."""
 
