@@ -60,6 +60,9 @@ class ModelTurn:
         answer, response = await self._attempt(asked, attempt, time_left_s, priority, notice, on_delta)
         if response is None:
             return (answer,)
+        is_usual = response.usage is not None and _has_grown(lane, response.usage)
+        if is_usual and response.fallback is None and not (response.recovered or response.thoughts):
+            return (answer,)
         thoughts = await self._thoughts(lane.model, response)
         return (answer, *thoughts, *_remarks(lane, response))
 
@@ -122,10 +125,13 @@ class ModelTurn:
         except FabricError as problem:
             return failure_event(problem, number, self.clock.monotonic() - started, egress), None
         usage = response.usage or _estimate(asked.messages, response)
-        price = asked.model.price
+        price, content = asked.model.price, response.content
+        calls = list[ToolCallRequest]()
+        for call in response.tool_calls:
+            calls.append(await self._without_secrets(call))
         return ModelAnswered(
-            content=await self._without_shapes(response.content),
-            tool_calls=tuple([await self._without_secrets(call) for call in response.tool_calls]),
+            content=await self._without_shapes(content) if len(content) > MAX_SCANNED else hide_shapes(content),
+            tool_calls=tuple(calls),
             usage=usage,
             usage_estimated=response.usage is None,
             model=response.model,
@@ -146,7 +152,9 @@ class ModelTurn:
         return (ModelReasoned(text=text, chars=len(response.thoughts), model=response.model),)
 
     async def _without_secrets(self, call: ToolCallRequest) -> ToolCallRequest:
-        arguments = await self._without_shapes(call.arguments)
+        arguments = call.arguments
+        long = len(arguments) > MAX_SCANNED
+        arguments = await self._without_shapes(arguments) if long else hide_shapes(arguments)
         if "\\u" in arguments:  # letters may be escaped, too
             try:
                 given = json.loads(arguments)
@@ -158,9 +166,7 @@ class ModelTurn:
         return call if arguments == call.arguments else replace(call, arguments=arguments)
 
     async def _without_shapes(self, text: str) -> str:
-        """Return a text in which nothing looks like a secret; a long one is looked at in parts, others in between."""
-        if len(text) <= MAX_SCANNED:
-            return hide_shapes(text)
+        """Return a long text in which nothing looks like a secret; it is looked at in parts, others in between."""
         hidden: list[str] = []
         async with self.scanning:
             for part in scannable_parts(text):

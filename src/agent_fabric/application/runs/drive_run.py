@@ -41,7 +41,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.live_text import LiveText
-from agent_fabric.domain.runs.actions import Action, lane_of
+from agent_fabric.domain.runs.actions import Action, CallModel, lane_of
 from agent_fabric.domain.runs.decide import decide, given_up
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
@@ -238,8 +238,6 @@ class _Drive:
         if self.state.workflow is not None:
             for lane, fired in self.state.workflow.due(self.clock.now()):
                 self.record(lane, (fired,))
-        wanted = self.state.talks or (self.sink is not None and self.sink.wants_deltas)
-        on_delta = self._delta if wanted else None
         busy = self.in_flight.lanes
         while (action := self._next_action(busy)) is not None:
             if isinstance(action, Wait):
@@ -249,6 +247,7 @@ class _Drive:
                 self._stop_step(action)
                 continue
             lane = lane_of(action)
+            on_delta = self._delta if isinstance(action, CallModel) and self._wants_deltas else None
             prepared = self.perform(action, self.state, self.packs, notice=self._notify, on_delta=on_delta)
             self.record(lane, prepared.bodies)
             self.children += prepared.children
@@ -265,9 +264,13 @@ class _Drive:
     def _next_action(self, busy: set[LaneId | None]) -> Action | None:
         # Asked anew after every action: what one lane records may have ended the whole run.
         for action in decide(self.state):
-            if isinstance(action, StopStep) or lane_of(action) not in busy:
+            if not busy or isinstance(action, StopStep) or lane_of(action) not in busy:
                 return action
         return None
+
+    @property
+    def _wants_deltas(self) -> bool:
+        return self.state.talks or (self.sink is not None and self.sink.wants_deltas)
 
     def _stop_step(self, action: StopStep) -> None:
         """End what a step has under way, without waiting for it."""

@@ -293,9 +293,10 @@ def _named_notice(notice: Notice, model: str) -> Notice:
 
 
 def _site(state: RunState, lane: Lane) -> CallSite:
+    parent = None if state.task is None else state.task.parent
     return CallSite(
         run_id=state.run_id,
-        root=root_of(state.task.parent) if state.task is not None else None,
+        root=None if parent is None else root_of(parent),
         lane=lane.lane_id,
         step=lane.answers,
         attempt=lane.attempt,

@@ -123,12 +123,14 @@ class InvokeTool:
                 problem = f"the skill {left.skill!r} allows only {', '.join(sorted(left.tools))}"
                 return _refuse(call, {}, "NotAllowedBySkill", problem)
         try:
-            args = named_call(spec, arguments_from(call.arguments), site.node)
+            args = arguments_from(call.arguments)
+            if site.node:
+                args = named_call(spec, args, site.node)
         except BadArguments as problem:
             return _refuse(call, {"unparsed": call.arguments}, "BadArguments", f"{problem}; send a JSON object")
         if site.asked is not None and site.asked.expires_at <= self.clock.now():
             site = site._replace(decided=None)  # agreed to in time, and about to run too late
-        agreed = _agreed_to(site)
+        agreed = None if site.asked is None else _agreed_to(site)
         edited = agreed is not None and agreed != args
         args = args if agreed is None else agreed
         problems = problems_with(args, spec.parameters)
@@ -314,21 +316,23 @@ class InvokeTool:
             )
 
         try:
-            noted = await note_files(self.files, spec, judged, site)
+            if self.files is not None:
+                noted = await note_files(self.files, spec, judged, site)
             given, context = (args, context) if not secrets else await self._reveal(spec, args, context, secrets, shown)
             with TimeLimit(context.timeout_s + GRACE_S):
                 if run_outside is not None:
                     result = await run_outside()
                 else:
                     result = await _executor_of(pack).execute_tool(call.tool, given, context)
-            result = shown.result(result)
+            if secrets:
+                result = shown.result(result)
             if not result.success:
                 said = result.error[:limit_chars] or "it gave no reason"
                 return (error_event("ToolFailed", said, vouched_for=result.vouched_for),)
             if edited:
                 result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
             took_s = self.clock.monotonic() - started
-            if not result.exposes and (exposed := exposes()):
+            if not result.exposes and (noted or spec.command_argument) and (exposed := exposes()):
                 result = replace(result, exposes=exposed)
             return (await self._return_event(call, spec, result, took_s, terms),)
         except asyncio.CancelledError:
@@ -392,6 +396,9 @@ class InvokeTool:
         output, text = plain(hide_shapes(result.output))
         shown, whole = fit(output, text, terms.limit_chars)
         origin = "" if result.vouched_for else origin_of(spec, judged, result.exposes, result.origin)
+        signals = set(await self._signs_in(words_in(output)))
+        if result.unread:
+            signals.update(await self._signs_in(result.unread))
         return ToolReturned(
             tool=call.tool,
             result=shown,
@@ -408,7 +415,7 @@ class InvokeTool:
             origin=hide_shapes(origin) if origin else "",
             from_outside=is_from_outside(spec),
             private=result.private or private_source(spec, judged, boxed=terms.boxed),
-            signals=tuple(sorted({*await self._signs_in(words_in(output)), *await self._signs_in(result.unread)})),
+            signals=tuple(sorted(signals)),
             duration_s=duration_s,
         )
 

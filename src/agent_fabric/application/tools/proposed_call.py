@@ -44,16 +44,14 @@ def propose(
     flow = site.flow
     guarded = bool(flow.exposed and flow.private)
     known = (spec.parameters.get("properties") or {}).keys()
-    local = {spec.url_argument, *spec.local_arguments}
-    carried = {name: value for name, value in args.items() if name not in local}
-    machine = machine_of(spec, args)
+    machine = machine_of(spec, args) if spec.trust is Trust.NODE else ""
     told = without_machine(args) if machine else args
     return ProposedCall(
         tool=spec.name,
         args=args,
         effect=effect,
         command=str(args.get(spec.command_argument, "")) if spec.command_argument else "",
-        paths=tuple(_path_arguments(spec, args)),
+        paths=tuple(_path_arguments(spec, args)) if spec.path_arguments else (),
         urls=urls,
         sends=sends,
         agent=site.agent,
@@ -61,17 +59,23 @@ def propose(
         by_itself=site.by_itself,
         scopes=site.scopes,
         flow=flow,
-        server=_carried_out_by(spec, machine),
+        server=_carried_out_by(spec, machine) if machine or spec.server else "",
         sends_to=f"the machine {machine}" if machine and not spec.server else spec.sends_to,
         receiver=str(args.get(spec.receiver_argument, "")) if spec.receiver_argument else "",
         from_task=guarded and values_stand_in(flow.task, told, known),
         sent_before=guarded and bool(machine) and sent_key(spec.name, args) in flow.sent,
-        only_address=not guarded or values_stand_in(flow.task, carried, known),
+        only_address=not guarded or values_stand_in(flow.task, _carried_elsewhere(spec, args), known),
         reads_once=spec.reads_once,
         commands_reach=commands_reach if spec.command_argument and sandbox in BOXES else "",
         workspace=site.target,
         limits=site.limits,
     )
+
+
+def _carried_elsewhere(spec: ToolSpec, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a call carries beside its address and what stays here."""
+    local = {spec.url_argument, *spec.local_arguments}
+    return {name: value for name, value in args.items() if name not in local}
 
 
 def _carried_out_by(spec: ToolSpec, machine: str) -> str:

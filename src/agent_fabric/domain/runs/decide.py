@@ -78,7 +78,11 @@ def decide(state: RunState) -> tuple[Action, ...]:
         return _with_effects(state, _workflow_decision()(state.workflow))
     if not state.specialist_ids:
         return (Recruit(),)
-    left = [who for who in state.specialist_ids if not _is_done(state, who)]
+    left: list[SpecialistId] = []
+    for who in state.specialist_ids:  # a loop calls nothing, and this is asked several times a turn
+        lane = state.lanes.get(LaneId(who))
+        if who not in state.failed and (lane is None or lane.phase is not LanePhase.DONE):
+            left.append(who)
     if not left:
         return _with_effects(state, (Record(None, (_ending(state),)),))
     spent = _spent_budget(state)
@@ -217,11 +221,6 @@ def _any_in(state: RunState, phases: frozenset[LanePhase]) -> bool:
         if lane.phase in phases:
             return True
     return False
-
-
-def _is_done(state: RunState, who: SpecialistId) -> bool:
-    lane = state.lanes.get(LaneId(who))
-    return who in state.failed or (lane is not None and lane.phase is LanePhase.DONE)
 
 
 def _actions(state: RunState, left: Sequence[SpecialistId]) -> tuple[Action, ...]:

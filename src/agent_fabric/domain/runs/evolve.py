@@ -360,7 +360,8 @@ def _note_egress(state: RunState, host: str) -> None:
 
 
 def _count(state: RunState, body: ModelAnswered) -> None:
-    _note_egress(state, body.egress)
+    if body.egress:
+        _note_egress(state, body.egress)
     state.prompt_tokens += body.usage.prompt_tokens
     state.completion_tokens += body.usage.completion_tokens
     state.cached_tokens += body.usage.cached_tokens
@@ -398,7 +399,9 @@ def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
         lane.asked_again = 0
         lane.repaired = False
         lane.calls_answered = 0
-        lane.pending = sorted(body.tool_calls, key=lambda call: call.tool == FINISH_TASK)
+        lane.pending = list(body.tool_calls)
+        if len(lane.pending) > 1:
+            lane.pending.sort(key=lambda call: call.tool == FINISH_TASK)
         lane.phase = LanePhase.TOOLS_DUE
     else:
         lane.answer, lane.answer_problem, lane.answer_cut = body.content, body.problem, body.cut > 0
@@ -444,7 +447,8 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, event: Event) 
         lane.wrote.update(body.wrote)
     if body.cites:
         state.cited_in_files.update(body.cites)
-    note_result(state, body, lane.began_with)
+    if body.private or body.origin:
+        note_result(state, body, lane.began_with)
     if state.talks:
         lane.observed.append(Observation(seq, body.whole or shown))
         if body.tool == MEMORY_TOOL:

@@ -6,11 +6,12 @@ from itertools import islice
 from typing import Any, Final
 
 from agent_fabric.domain.events import RunCreated, ToolCalled, ToolErred, ToolReturned
-from agent_fabric.domain.fleet.chosen_node import sent_key
+from agent_fabric.domain.fleet.chosen_node import NODE_PREFIX, sent_key
 from agent_fabric.domain.policy.labels import (
     DESCRIPTIONS,
     MACHINES,
     MAX_ADDRESSES,
+    NOTHING_READ,
     WORKSPACE_FILES,
     Flow,
     address_key,
@@ -88,6 +89,8 @@ def note_call(state: RunState, body: ToolCalled) -> None:
     state.fetches += rule == ADDRESS_READ
     state.searches += rule == SEARCHED
     state.task_calls += rule in _TASK_CALLS
+    if not body.tool.startswith(NODE_PREFIX):
+        return  # as most calls
     harmless = len(state.sent) < MAX_SENT and all(source == MACHINES for source in state.private)
     if harmless and (key := sent_key(body.tool, body.args)):
         state.sent.add(key)
@@ -128,6 +131,8 @@ def labels_handed_on(state: RunState) -> Quoted:
 
 def flow_of(state: RunState) -> Flow:
     """Return what a run has read and sent, for the judgement of a call."""
+    if not (state.untrusted or state.private):
+        return NOTHING_READ
     if not (state.untrusted and state.private):
         return Flow(exposed=tuple(state.untrusted), private=tuple(state.private))
     return Flow(

@@ -96,11 +96,13 @@ class Ledger:
         if isinstance(body, ToolReturned):
             if body.repeated:
                 return
-            self._note_commits(begun, body)
+            if "command" in begun.body.args:
+                self._note_commits(begun, body)
             problem = problem_of(body)
             if problem is None:
                 self._note_success(begun, body, seq)
-                self._note_edit(begun, seq, asked, decided)
+                if decided is not None:
+                    self._note_edit(begun, seq, asked, decided)
                 return
             kind: Kind = "in_doubt" if body.result.get("status") == "in_doubt" else "failed"
             by, no_answer = "", bool(body.result.get("timed_out"))

@@ -115,6 +115,7 @@ _USUAL = {"object": dict, "array": list, "string": str, "boolean": bool, "intege
 _CHOICES = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not"})
 _PLAIN = frozenset({"type", "title", "description", "default", "examples"})
 """Words of a schema that says nothing but the type."""
+_PLAIN_OBJECT = _PLAIN | {"properties", "required", "additionalProperties"}
 _OF_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 _SAME = 1e-9
 """How far a quotient may be from a whole number to count as one."""
@@ -136,6 +137,8 @@ def problems_with(value: object, schema: Mapping[str, Any]) -> list[str]:
 
     A schema may be third-party: of a tool server, or out of data. One that makes no sense fits nothing.
     """
+    if value.__class__ is dict and _fits_plainly(value, schema):  # as most arguments of tools do
+        return []
     found = _Found(_MAX_CHECKS)
     try:
         _check(value, schema, "", found)
@@ -285,6 +288,25 @@ def _check_object(value: dict[str, Any], schema: Mapping[str, Any], at: str, fou
             found.append(f"{_join(at, name)} is not known (known: {known})")
         elif isinstance(extra, Mapping):
             _check(item, extra, _join(at, name), found)
+
+
+def _fits_plainly(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Tell whether an object has what a schema requires and only fields of plain types; False: perhaps it fits."""
+    if schema.__class__ is not dict or schema.get("type") != "object" or not _PLAIN_OBJECT.issuperset(schema):
+        return False
+    properties, required = schema.get("properties"), schema.get("required", ())
+    if properties.__class__ is not dict or required.__class__ not in (list, tuple):
+        return False
+    for name in required:
+        if name.__class__ is not str or name not in value:
+            return False
+    for name, item in value.items():
+        wanted = properties.get(name)
+        if wanted.__class__ is not dict or wanted.get("type").__class__ is not str or not _PLAIN.issuperset(wanted):
+            return False
+        if type(item) is not _USUAL.get(wanted["type"]):
+            return False
+    return True
 
 
 def _is_plainly(value: Any, schema: Mapping[str, Any]) -> bool:

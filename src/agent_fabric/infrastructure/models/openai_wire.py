@@ -5,6 +5,7 @@ ModelAnswerUnusable; nothing is guessed.
 """
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from agent_fabric.infrastructure.models.wire_values import (
     CHARS_PER_CALL,
     body_of,
     call_of,
-    encode_tool,
+    encode_tools,
     fit_bytes,
     is_count,
     json_of,
@@ -57,7 +58,7 @@ def encode_request(
     }
     if shaped.tools:
         must_call = shaped.must_call
-        body["tools"] = [encode_tool(tool) for tool in shaped.tools]
+        body["tools"] = encode_tools(shaped.tools)
         body["tool_choice"] = {"type": "function", "function": {"name": must_call}} if must_call else "auto"
     if shaped.answer_schema is not None:
         body["response_format"] = {
@@ -79,12 +80,15 @@ def _encode_messages(messages: Sequence[Message]) -> list[orjson.Fragment]:
             break
         object.__setattr__(message, "encoded", _message(message))
     try:
-        return [message.encoded for message in messages]
+        return list(map(_ENCODED, messages))
     except AttributeError:  # but for a summary, which stands in the place of what was old
         for message in messages:
             if not hasattr(message, "encoded"):
                 object.__setattr__(message, "encoded", _message(message))
-        return [message.encoded for message in messages]
+        return list(map(_ENCODED, messages))
+
+
+_ENCODED = attrgetter("encoded")
 
 
 def _message(message: Message) -> orjson.Fragment:

@@ -126,21 +126,26 @@ def fit_bytes(data: bytes) -> bytes:
     return b"%b" % data
 
 
-def encode_tool(tool: ToolSpec) -> orjson.Fragment:
-    """Return a tool as servers take it; encoded once, since each request of a run has the same ones."""
-    known = _ENCODED_TOOLS.get(id(tool))
-    if known is None or known[0] is not tool:
-        function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-        known = tool, orjson.Fragment(fit_bytes(body_of({"type": "function", "function": function})))
-        if len(_ENCODED_TOOLS) >= _MAX_ENCODED_TOOLS:
-            _ENCODED_TOOLS.clear()
-        _ENCODED_TOOLS[id(tool)] = known
+def encode_tools(tools: Sequence[ToolSpec]) -> orjson.Fragment:
+    """Return tools as servers take them; encoded once, since each request of a run has the same ones."""
+    known = _ENCODED_TOOLS.get(id(tools))
+    if known is None or known[0] is not tools:
+        known = tools, orjson.Fragment(b"[%b]" % b",".join([_encode_tool(tool) for tool in tools]))
+        if isinstance(tools, tuple):  # others may change
+            if len(_ENCODED_TOOLS) >= _MAX_ENCODED_TOOLS:
+                _ENCODED_TOOLS.clear()
+            _ENCODED_TOOLS[id(tools)] = known
     return known[1]
 
 
-_MAX_ENCODED_TOOLS = 1_000
-_ENCODED_TOOLS: dict[int, tuple[ToolSpec, orjson.Fragment]] = {}
-"""By identity: a schema cannot be hashed, and the tool that is kept here keeps its id."""
+def _encode_tool(tool: ToolSpec) -> bytes:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return body_of({"type": "function", "function": function})
+
+
+_MAX_ENCODED_TOOLS = 250
+_ENCODED_TOOLS: dict[int, tuple[Sequence[ToolSpec], orjson.Fragment]] = {}
+"""By identity: a schema cannot be hashed, and the tools that are kept here keep their id."""
 
 
 def unusable(why: str) -> ModelAnswerUnusable:

@@ -17,7 +17,20 @@ _MARK_CHARS: Final = 6
 
 def wire_names(tools: Sequence[ToolSpec]) -> Mapping[str, str]:
     """Return the name for servers of each tool whose own they would refuse; most runs have no such tool."""
-    return _wire_names(tuple([tool.name for tool in tools]))
+    known = _KNOWN.get(id(tools))
+    if known is None or known[0] is not tools:
+        names = _wire_names(tuple([tool.name for tool in tools]))
+        if not isinstance(tools, tuple):  # it may change
+            return names
+        if len(_KNOWN) >= _MAX_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[id(tools)] = tools, names
+    return known[1]
+
+
+_MAX_KNOWN: Final = 256
+_KNOWN: Final[dict[int, tuple[Sequence[ToolSpec], Mapping[str, str]]]] = {}
+"""By identity, since each request of a run has the same tools; those that are kept here keep their id."""
 
 
 @lru_cache(maxsize=256)

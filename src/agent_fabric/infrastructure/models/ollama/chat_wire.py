@@ -15,7 +15,7 @@ from agent_fabric.infrastructure.models.wire_values import (
     CHARS_PER_CALL,
     body_of,
     call_of,
-    encode_tool,
+    encode_tools,
     is_count,
     json_of,
     list_of,
@@ -58,7 +58,7 @@ def encode_chat(
     if keep_alive_s is not None:
         body["keep_alive"] = keep_alive_s
     if asked.tools:
-        body["tools"] = [encode_tool(tool) for tool in asked.tools]
+        body["tools"] = encode_tools(asked.tools)
     if asked.answer_schema is not None:
         body["format"] = asked.answer_schema
     return body_of(body)
