@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import math
 from types import TracebackType
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -34,7 +35,9 @@ class TimeLimit:
         if watch is None:
             watch = _watches[loop] = _Watch(loop)
         self._watch = watch
-        watch.add(self)
+        watch.limits.add(self)
+        if self.at < watch.next_look_at:
+            watch.look_sooner(self.at)
 
     def __exit__(
         self, _kind: type[BaseException] | None, problem: BaseException | None, _: TracebackType | None
@@ -48,25 +51,26 @@ class _Watch:
     """The limits of one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._timer: asyncio.TimerHandle | None = None
+        self.next_look_at = math.inf
         self.limits: set[TimeLimit] = set()
 
-    def add(self, limit: TimeLimit) -> None:
-        """Watch one more limit."""
-        self.limits.add(limit)
+    def look_sooner(self, moment: float) -> None:
+        """Look at this moment, or sooner."""
         if self._timer is None:
-            self._look_at(min(limit.at, self._loop.time() + LOOK_EVERY_S))
-        elif limit.at < self._timer.when():
+            moment = min(moment, self.loop.time() + LOOK_EVERY_S)
+        else:
             self._timer.cancel()
-            self._look_at(limit.at)
+        self._look_at(moment)
 
     def _look_at(self, moment: float) -> None:
-        self._timer = self._loop.call_at(moment, self._look)
+        self.next_look_at = moment
+        self._timer = self.loop.call_at(moment, self._look)
 
     def _look(self) -> None:
-        self._timer = None
-        now = self._loop.time()
+        self._timer, self.next_look_at = None, math.inf
+        now = self.loop.time()
         for limit in [each for each in self.limits if each.at <= now]:
             self.limits.discard(limit)
             limit.is_over = True

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cached_property
+from operator import attrgetter
 from pathlib import PurePath
 from types import NoneType, UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -204,6 +205,8 @@ def _without_none(kind: Any) -> Any:
 
 def _getter(path: tuple[str, ...]) -> Convert:
     first, *rest = path
+    if not rest:
+        return attrgetter(first)
 
     def get(value: Any) -> Any:
         found = getattr(value, first)

@@ -111,7 +111,7 @@ class RaiseAlerts(EventsOnly):
                     self._forget_before(second - WINDOW_S)
                     self._happened.append((second, Counter()))
                 self._happened[-1][1][kind] += 1
-            if self._about:
+            if event.body.kind in self._about:
                 self.note_event(event.body.kind, run_id=run_id)
 
     def note_event(self, kind: str, about: str = "", *, run_id: RunId | None = None) -> None:

@@ -166,11 +166,14 @@ class _Drive:
         self.in_flight = InFlightEffects()
         self.told: set[LaneId] = set()
         """Steps whose child has ended elsewhere while it was still being looked after here."""
+        self._task: asyncio.Task[Any] | None = None
+        """What drives the run."""
         self._here: asyncio.Task[Any] | None = None
-        """This very task, while an effect runs on it."""
+        """The same, while an effect runs on it."""
 
     async def run(self) -> None:
         """Go round until nothing moves any more."""
+        self._task = asyncio.current_task()
         await self._commit()  # a takeover counts from here on, even if opening a pack kills the process
         if self.state.workflow is not None:
             await self.perform.invoke_tool.remember_secrets(self.state.workflow.secret_names)
@@ -343,7 +346,7 @@ class _Drive:
         """
         if ends_effects(inbox):
             return  # before anything has begun
-        task = self._here = asyncio.current_task()
+        task = self._here = self._task
         assert task is not None
         try:
             bodies = await effect()

@@ -14,6 +14,8 @@ WORKFLOW_COMPLETED: Final = "agent33.workflow.completed"
 AGENT_INVOKED: Final = "agent33.agent.invoked"
 _INVOKING: Final = "invoke-agent"
 _ENDS: Final = frozenset({RunCompleted.kind, RunFailed.kind, RunCancelled.kind})
+ANNOUNCED: Final = _ENDS | {RunCreated.kind, StepStarted.kind}
+"""Kinds of events that others may be told of; see `is_announced`."""
 
 
 class Announcement(NamedTuple):

@@ -71,13 +71,14 @@ class LocalToken:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._file = str(token_file(root))
         self._seen: tuple[int, ...] = ()
         self._token: str | None = None
 
     def __call__(self) -> str | None:
         """Return the token; None if there is none that can be trusted."""
         try:
-            found = os.lstat(token_file(self._root))
+            found = os.lstat(self._file)  # for each request, so without path objects
             seen = (found.st_ino, found.st_ctime_ns, found.st_mtime_ns, found.st_size, found.st_mode, found.st_uid)
             if seen != self._seen:
                 self._token = read_local_token(self._root)

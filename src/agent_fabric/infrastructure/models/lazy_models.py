@@ -38,7 +38,8 @@ class LazyModels:
     def turn(
         self, settings: ModelSettings, *, priority: Priority, notice: Notice
     ) -> AbstractAsyncContextManager[ChatClient]:
-        return self.stack.clients.turn(settings, priority=priority, notice=notice)
+        stack = self._stack or self.stack
+        return stack.clients.turn(settings, priority=priority, notice=notice)
 
     async def choose(self, key: str, notice: Notice) -> ChosenModel:
         return await self.stack.choices.choose(key, notice)

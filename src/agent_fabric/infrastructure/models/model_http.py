@@ -5,11 +5,11 @@ import math
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import field
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -163,7 +163,9 @@ class ModelHttp:
             self._secrets.append(address.secret)
             self._headers["authorization"] = f"Bearer {address.secret}"
 
-    async def post(self, url: str, data: bytes, read: Read[T], *, model: str, silent_s: float | None = None) -> T:
+    def post(
+        self, url: str, data: bytes, read: Read[T], *, model: str, silent_s: float | None = None
+    ) -> Coroutine[Any, Any, T]:
         """Send a request and return what `read` makes of its answer, which is a good one: status 200.
 
         With `silent_s`, a server that says nothing for so long is given up.
@@ -171,7 +173,7 @@ class ModelHttp:
         Raises:
             ModelError: there is no such answer, or it breaks off while it is read; the subclass says why.
         """
-        return await self._ask("POST", url, data, model, silent_s, read)
+        return self._ask("POST", url, data, model, silent_s, read)
 
     async def get(self, url: str, *, timeout_s: float) -> bytes:
         """Return the body of a good answer.

@@ -1,8 +1,8 @@
 """ChatClient for any server that speaks OpenAI's chat format."""
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from copy import copy
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
@@ -180,14 +180,18 @@ class OpenAICompatibleClient:
             progress=listener is not None,
         )
 
-        async def read(response: HttpAnswer) -> LLMResponse:
+        async def read_as_it_comes(response: HttpAnswer) -> LLMResponse:
             if on_delta is not None and "event-stream" in response.headers.get("content-type", ""):
                 reader = StreamedAnswer() if listener is None else AnswerInProgress(listener)
                 return await read_stream(response, reader, on_delta, self._answer_chars)
-            return await read_whole(response, parse_response, self._answer_chars)
+            return await self._read(response)
 
+        read = self._read if on_delta is None else read_as_it_comes
         answer = await self._http.post(self._url, data, read, model=model)
         return interpret_answer(self._dialect, answer, shaped, tools, strict_native=self._strict_native)
+
+    def _read(self, response: HttpAnswer) -> Coroutine[Any, Any, LLMResponse]:
+        return read_whole(response, parse_response, self._answer_chars)
 
 
 def to_no_one(_: str) -> None:

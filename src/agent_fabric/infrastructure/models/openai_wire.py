@@ -92,10 +92,12 @@ _ENCODED = attrgetter("encoded")
 
 
 def _message(message: Message) -> orjson.Fragment:
-    plain: dict[str, Any] = {"role": message.role.value, "content": message.content}
+    plain: dict[str, Any]
     if message.role is Role.TOOL:
         plain = {"role": "tool", "tool_call_id": message.call_id, "content": message.content}
-    elif message.tool_calls:
+        return orjson.Fragment(fit_bytes(body_of(plain)))
+    plain = {"role": message.role.value, "content": message.content}
+    if message.tool_calls:
         plain["content"] = message.content or None
         plain["tool_calls"] = [
             {"id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": call.arguments}}

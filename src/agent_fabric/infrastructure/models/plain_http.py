@@ -192,7 +192,8 @@ class _Connection(asyncio.Protocol):
         body = self.waiting[0] if len(self.waiting) == 1 else b"".join(self.waiting)
         self.waiting.clear()
         self._waiting_bytes = 0
-        self._go_on_reading()
+        if self.is_paused:
+            self._go_on_reading()
         return body
 
     def _go_on_reading(self) -> None:

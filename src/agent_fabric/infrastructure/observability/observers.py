@@ -38,10 +38,17 @@ class FanOut:
 
     @property
     def wants_deltas(self) -> bool:
-        return any(sink.wants_deltas for sink in self._sinks)
+        for sink in self._sinks:  # noqa: SIM110 - a generator costs more, and this is asked for every question
+            if sink.wants_deltas:
+                return True
+        return False
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
-        self._each(run_id, self._sinks, lambda sink: sink.publish(run_id, events))
+        for sink in self._sinks:
+            try:
+                sink.publish(run_id, events)
+            except Exception as problem:  # noqa: BLE001 - a reader's fault; the events are durable
+                self._log_failure(sink, run_id, problem)
 
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
         wanting = [sink for sink in self._sinks if sink.wants_deltas]

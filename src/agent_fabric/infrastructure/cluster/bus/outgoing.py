@@ -13,7 +13,7 @@ from agent_fabric.config.schema.cluster import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.events import Event, RunCompleted
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.announcements import is_announced
+from agent_fabric.domain.runs.announcements import ANNOUNCED, is_announced
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus, InProcessDurableBus, OutboxBus
 from agent_fabric.infrastructure.cluster.wake_ups.choose import watched_pause
@@ -55,9 +55,13 @@ class OutgoingMessages(EventsOnly):
         )
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
-        if self._relay is not None and any(map(_may_be_noted, events)):
-            self._relay.own(run_id)
-            self._hint()
+        if self._relay is None:
+            return
+        for event in events:
+            if event.body.kind in ANNOUNCED and _may_be_noted(event):
+                self._relay.own(run_id)
+                self._hint()
+                return
 
     async def relay(self) -> None:
         assert self._relay is not None, "the store is open"

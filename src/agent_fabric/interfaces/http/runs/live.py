@@ -70,7 +70,7 @@ def settles(event: Event) -> bool:
     return isinstance(event.body, RunCompleted | RunFailed | RunCancelled)
 
 
-_NEWS = RunCreated | RunCompleted | RunFailed | RunCancelled | ApprovalRequested | ApprovalDecided
+_NEWS = frozenset({RunCreated, RunCompleted, RunFailed, RunCancelled, ApprovalRequested, ApprovalDecided})
 
 
 class _PageKey(NamedTuple):
@@ -110,8 +110,11 @@ class LiveRuns:
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
         if not events[0].seq and isinstance(created := events[0].body, RunCreated):
             self._keep(run_id, created)
-        if self.on_news is not None and any(isinstance(event.body, _NEWS) for event in events):
-            self.on_news()
+        if self.on_news is not None:
+            for event in events:
+                if event.body.__class__ in _NEWS:
+                    self.on_news()
+                    break
         feed = self._feeds.get(run_id)
         if feed is not None:
             feed.add(events)
