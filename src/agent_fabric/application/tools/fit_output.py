@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agent_fabric.domain.tools.json_schema import too_deep
+from agent_fabric.domain.tools.json_schema import MAX_DEPTH, too_deep
 
 _PLAIN: Final = json.JSONEncoder(ensure_ascii=False)
 """Made once: making one takes longer than using it."""
@@ -49,7 +49,7 @@ def fit(output: Mapping[str, Any], whole: str, limit: int) -> tuple[Mapping[str,
 
     Return what is shown, and the whole if something was cut, else nothing.
     """
-    deep = too_deep(output, whole)
+    deep = len(whole) > MAX_DEPTH and too_deep(output, whole)
     if len(whole) <= limit and not deep:
         return output, ""
     texts = {key: value for key, value in output.items() if isinstance(value, str)}

@@ -12,7 +12,7 @@ from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.findings import ProofKind, Source, TestCount
-from agent_fabric.domain.tools.json_schema import too_deep
+from agent_fabric.domain.tools.json_schema import MAX_DEPTH, too_deep
 
 FINISH_TASK = "finish_task"
 """The tool that ends a task. The engine answers it; no pack executes it."""
@@ -188,7 +188,7 @@ def arguments_from(text: str) -> dict[str, Any]:
         raise BadArguments(f"the arguments are not valid JSON: {reason}") from None
     if not isinstance(value, dict):
         raise BadArguments("the arguments must be a JSON object")
-    if too_deep(value, text):
+    if len(text) > MAX_DEPTH and too_deep(value, text):
         raise BadArguments("the arguments are nested too deeply")
     return value
 

@@ -61,10 +61,12 @@ class OpenFiles:
         Raises:
             StoreUnavailable: one was deleted or replaced.
         """
-        with suppress(OSError):
+        try:
             file, log = os.stat(self._path), os.stat(self._log)  # noqa: PTH116 - for every commit
             if (file.st_dev, file.st_ino) == self._store and (log.st_dev, log.st_ino) == self._wal:
                 return
+        except OSError:
+            pass  # looked at more closely below
         store, wal = _identity(self._path), _identity(self._log)
         if self._store is None:
             self._store = store
