@@ -128,7 +128,9 @@ class ModelTurn:
         price, content = asked.model.price, response.content
         calls = list[ToolCallRequest]()
         for call in response.tool_calls:
-            calls.append(await self._without_secrets(call))
+            given = call.arguments
+            is_plain = len(given) <= MAX_SCANNED and "\\u" not in given and hide_shapes(given) is given
+            calls.append(call if is_plain else await self._without_secrets(call))
         return ModelAnswered(
             content=await self._without_shapes(content) if len(content) > MAX_SCANNED else hide_shapes(content),
             tool_calls=tuple(calls),

@@ -189,7 +189,7 @@ class _Drive:
                     await self._commit()
                 if self.state.status is not RunStatus.RUNNING:
                     break
-                if len(plan.starts) == 1 and not self.in_flight and self._is_alone():
+                if len(plan.starts) == 1 and not self.in_flight and (self.state.workflow is None or self._is_alone()):
                     await self._run_inline(*plan.starts[0], inbox)
                 elif plan.starts or self.in_flight:
                     await self._run_concurrently(plan.starts, inbox)
@@ -344,7 +344,7 @@ class _Drive:
         A row that ends the run, or a lost lease, cancels it, as a time-out would; other rows are read when the effect
         has completed.
         """
-        if ends_effects(inbox):
+        if inbox.done() and ends_effects(inbox):
             return  # before anything has begun
         task = self._here = self._task
         assert task is not None

@@ -88,7 +88,7 @@ def decide(state: RunState) -> tuple[Action, ...]:
     spent = _spent_budget(state)
     if spent is not None:
         return _with_effects(state, (_out_of_budget(state, spent),))
-    if _out_of_time(state):
+    if state.task.budget.max_seconds is not None and _out_of_time(state):
         return ()  # nothing more is begun while what is under way comes to its end
     return _actions(state, left) or _wait(state)
 

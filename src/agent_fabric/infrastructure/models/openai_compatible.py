@@ -162,7 +162,8 @@ class OpenAICompatibleClient:
         on_delta: OnDelta | None = None,
     ) -> LLMResponse:
         shaped = shape_request(self._dialect, messages, tools, must_call)
-        on_delta = person_listener(on_delta, shaped)
+        if on_delta is not None:
+            on_delta = person_listener(on_delta, shaped)
         if shaped.only_answer:
             known = LLMResponse(content=shaped.only_answer, model=model, usage=Usage(0, 0))
             return parse_answer(self._dialect, known, tools)

@@ -118,20 +118,26 @@ def parse_response(data: bytes) -> LLMResponse:
     choice = object_of(_first(body.get("choices")), "choices[0]")
     message = object_of(choice.get("message"), "the message")
     calls = list_of(message.get("tool_calls"), "tool_calls")
-    thoughts, said = split_thoughts(text_of(message.get("content"), "content"))
+    said, thoughts, apart = text_of(message.get("content"), "content"), "", _thoughts_in(message)
+    if said:
+        thoughts, said = split_thoughts(said)
     return LLMResponse(
         content=said,
-        tool_calls=with_ids([call_of(call) for call in calls]),
+        tool_calls=with_ids(list(map(call_of, calls))),
         usage=_usage(body.get("usage")),
         model=optional_text(body.get("model")),
         finish_reason=optional_text(choice.get("finish_reason")),
-        thoughts=join_thoughts(_thoughts_in(message), thoughts),
+        thoughts=join_thoughts(apart, thoughts) if apart or thoughts else "",
     )
 
 
 def _thoughts_in(message: Mapping[str, Any]) -> str:
     """Return what a server gives apart from the text; some give the same under both names."""
-    return next((text for key in _THOUGHTS if (text := optional_text(message.get(key)))), "")
+    for key in _THOUGHTS:
+        text = message.get(key)
+        if text and (text := optional_text(text)):
+            return text
+    return ""
 
 
 class StreamedAnswer:

@@ -30,6 +30,8 @@ MAX_TRIES = 3
 
 def begun_file(messages: Sequence[Message]) -> str:
     """Return the path of the file whose text is to be asked for next; empty: none."""
+    if not messages or BEGINS_FILE not in messages[-1].content:
+        return ""  # as nearly always
     return _begun_path(messages, len(messages) - 1)
 
 

@@ -50,6 +50,8 @@ class ChainWriter:
         """Newest entry of the transaction under way."""
         self._committed: ChainHead | None = None
         """Newest committed entry that is not kept outside yet."""
+        self.has_head_to_keep = False
+        """Whether `open_transaction` may have anything to do: most commits add no entry."""
 
     def seal(self, connection: SqlConnection, sealed: Sealed) -> None:
         """Add an entry, in the caller's transaction."""
@@ -65,7 +67,7 @@ class ChainWriter:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (last.position + 1, *sealed, self.key.name, digest),
         )
-        self._added = ChainHead(last.position + 1, digest)
+        self._added, self.has_head_to_keep = ChainHead(last.position + 1, digest), True
 
     def seal_all(self, connection: SqlConnection, sealed: Sequence[Sealed]) -> None:
         """Add entries about runs, in the caller's transaction."""
@@ -86,21 +88,17 @@ class ChainWriter:
         if self.strand is not None:
             self.strand.rolled_back()
 
-    @property
-    def has_head_to_keep(self) -> bool:
-        """Whether `open_transaction` has anything to do: most commits add no entry."""
-        return self._added is not None or self._committed is not None
-
     def open_transaction(self, connection: SqlConnection, *, patient: bool = False) -> None:
         """Keep the head of a transaction that is durable."""
         if self._added is not None:
             self._committed, self._added = self._added, None
+        self.has_head_to_keep = self._committed is not None
         if self._committed is None:
             return
         if self.heads is None or self.heads.advance(
             self._committed, lambda kept: has_entry(connection, kept), patient=patient
         ):
-            self._committed = None
+            self._committed, self.has_head_to_keep = None, False
 
 
 def newest_entry(connection: SqlConnection) -> ChainHead:

@@ -138,7 +138,7 @@ def insert_rows(
     """Insert the events of one run."""
     if blobs:
         connection.executemany("INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING", blobs)
-    connection.executemany(_INSERT_EVENT, [(number, *row) for row in rows])
+    connection.executemany(_INSERT_EVENT, list(map((number,).__add__, rows)))
 
 
 RunWrite = OfOneRun | OneStatement | AppendEvents | ForgetDriver | ReleaseRun
