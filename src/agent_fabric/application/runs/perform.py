@@ -293,7 +293,8 @@ def _named_notice(notice: Notice, model: str) -> Notice:
 
 
 def _site(state: RunState, lane: Lane) -> CallSite:
-    parent = None if state.task is None else state.task.parent
+    task = state.task
+    parent = None if task is None else task.parent
     return CallSite(
         run_id=state.run_id,
         root=None if parent is None else root_of(parent),
@@ -307,7 +308,7 @@ def _site(state: RunState, lane: Lane) -> CallSite:
         outside_allowed=state.task is None or state.task.outside_allowed,
         unattended=state.task is not None and bool(state.task.trial_of),
         by_itself=state.task is not None and state.task.priority is Priority.SCHEDULED,
-        scopes=user_scopes(state),
+        scopes=user_scopes(state) if task is not None and task.user_scopes else frozenset(),
         limits=own_limits(state, lane),
         flow=flow_of(state),
         narrowed=lane.narrowed,

@@ -383,8 +383,6 @@ class InvokeTool:
 
     async def _signs_in(self, text: str) -> tuple[str, ...]:
         """Look through a text; a long one on a thread, since it would block the event loop."""
-        if not text:
-            return ()
         if len(text) <= QUICKLY_READ_CHARS:
             return self.injection_signals(text)
         return await asyncio.to_thread(self.injection_signals, text)
@@ -396,9 +394,10 @@ class InvokeTool:
         output, text = plain(hide_shapes(result.output))
         shown, whole = fit(output, text, terms.limit_chars)
         origin = "" if result.vouched_for else origin_of(spec, judged, result.exposes, result.origin)
-        signals = set(await self._signs_in(words_in(output)))
-        if result.unread:
-            signals.update(await self._signs_in(result.unread))
+        signals = set[str]()
+        for read in (words_in(output), result.unread):
+            if read:
+                signals.update(await self._signs_in(read))
         return ToolReturned(
             tool=call.tool,
             result=shown,

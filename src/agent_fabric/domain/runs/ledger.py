@@ -100,7 +100,9 @@ class Ledger:
                 self._note_commits(begun, body)
             problem = problem_of(body)
             if problem is None:
-                self._note_success(begun, body, seq)
+                if self.open:
+                    self._note_success(begun, body)
+                self._note_left(begun, body, seq)
                 if decided is not None:
                     self._note_edit(begun, seq, asked, decided)
                 return
@@ -180,13 +182,11 @@ class Ledger:
         )
         return join_effects(own, self.below) if self.below else own
 
-    def _note_success(self, begun: _Begun, body: ToolReturned, seq: int) -> None:
-        if self.open:
-            call = begun.body
-            for at, each in [*self.open.items()]:
-                if each.wanted is not None and each.wanted.done_by(call.tool, call.args, body.wrote):
-                    del self.open[at]
-        self._note_left(begun, body, seq)
+    def _note_success(self, begun: _Begun, body: ToolReturned) -> None:
+        call = begun.body
+        for at, each in [*self.open.items()]:
+            if each.wanted is not None and each.wanted.done_by(call.tool, call.args, body.wrote):
+                del self.open[at]
 
     def _note_left(self, begun: _Begun, body: ToolReturned, seq: int) -> None:
         call, spec = begun.body, begun.spec

@@ -20,7 +20,6 @@ from agent_fabric.infrastructure.models.wire_values import (
     body_of,
     call_of,
     encode_tools,
-    fit_bytes,
     is_count,
     json_of,
     list_of,
@@ -95,7 +94,7 @@ def _message(message: Message) -> orjson.Fragment:
     plain: dict[str, Any]
     if message.role is Role.TOOL:
         plain = {"role": "tool", "tool_call_id": message.call_id, "content": message.content}
-        return orjson.Fragment(fit_bytes(body_of(plain)))
+        return orjson.Fragment(b"%b" % body_of(plain))  # a copy: orjson leaves kilobytes of room behind what it encodes
     plain = {"role": message.role.value, "content": message.content}
     if message.tool_calls:
         plain["content"] = message.content or None
@@ -103,7 +102,7 @@ def _message(message: Message) -> orjson.Fragment:
             {"id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": call.arguments}}
             for call in message.tool_calls
         ]
-    return orjson.Fragment(fit_bytes(body_of(plain)))
+    return orjson.Fragment(b"%b" % body_of(plain))
 
 
 def parse_response(data: bytes) -> LLMResponse:
@@ -301,7 +300,7 @@ def _usage(value: Any) -> Usage | None:
         return None
     details = value.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return Usage(prompt, completion, cached if is_count(cached) else 0)
+    return Usage(prompt, completion, cached if cached is not None and is_count(cached) else 0)
 
 
 def _first(value: Any) -> Any:

@@ -116,7 +116,8 @@ class ServerQueue:
     def leave(self) -> None:
         """Give a slot back."""
         self._running -= 1
-        self._admit()
+        if any(self._classes):
+            self._admit()
 
     def _is_free(self) -> bool:
         # A free slot means that no caller waits: a waiting caller is admitted in the moment that a slot becomes free.

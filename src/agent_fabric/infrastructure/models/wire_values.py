@@ -91,13 +91,15 @@ def call_of(value: Any) -> ToolCallRequest:
     """Return a tool call, whose arguments may be a text or the object itself; its id may be missing."""
     call = object_of(value, "a tool call")
     function = object_of(call.get("function"), "a tool call's function")
-    name = text_of(function.get("name"), "a tool's name")
-    if not name:
-        raise unusable("a tool call has no name")
-    arguments = function.get("arguments")
+    name, arguments, call_id = function.get("name"), function.get("arguments"), call.get("id")
     if isinstance(arguments, dict):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    return ToolCallRequest(CallId(text_of(call.get("id"), "a tool call's id")), name, text_of(arguments, "arguments"))
+    if not (name.__class__ is arguments.__class__ is call_id.__class__ is str):  # else all are as they should be
+        name, arguments = text_of(name, "a tool's name"), text_of(arguments, "arguments")
+        call_id = text_of(call_id, "a tool call's id")
+    if not name:
+        raise unusable("a tool call has no name")
+    return ToolCallRequest(CallId(call_id), name, arguments)
 
 
 def with_ids(calls: Sequence[ToolCallRequest]) -> tuple[ToolCallRequest, ...]:
@@ -119,11 +121,6 @@ def body_of(request: Mapping[str, Any]) -> bytes:
         return orjson.dumps(request)
     except TypeError:  # lone surrogates from a tool's output: escaped, as the standard library does
         return json.dumps(request).encode()
-
-
-def fit_bytes(data: bytes) -> bytes:
-    """Return a copy that is no larger than it has to be: orjson leaves kilobytes of room behind what it encodes."""
-    return b"%b" % data
 
 
 def encode_tools(tools: Sequence[ToolSpec]) -> orjson.Fragment:

@@ -17,9 +17,9 @@ import pytest
 from mock_model import DONE, Model
 from turn_workers import RunOne, open_fabric
 
-MAX_CALLS = 340
+MAX_CALLS = 325
 """Of one turn: a question to the model over a socket, its answer, a tool call and its result, and two commits. It was
-291 to 304 when this was written, and up to 321 where the disk is slow, since commits then change threads."""
+280 to 288 when this was written, and up to 305 where the disk is slow, since commits then change threads."""
 MAX_GROWTH = 1.1
 """Of a turn far into a run, beside one at its beginning; one call for each message that there is would make a third."""
 STORE = ("infrastructure.persistence.", "infrastructure.runs.", "infrastructure.audit.", "wire.")

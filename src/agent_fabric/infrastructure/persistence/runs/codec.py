@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import orjson
+
 from agent_fabric.domain.events import Body, UnknownEvent
 from agent_fabric.domain.runs.event_versions import body_from
 from agent_fabric.wire.json_codec import BLOB_MARK, dump_json, load_json, may_have_long_text, refers_to_blobs
@@ -36,7 +38,11 @@ def content_hash(content: bytes) -> bytes:
 
 def encode(body: Body, address: Address = content_hash) -> tuple[bytes, Blobs]:
     """Return a payload, and the blobs that it refers to; `address` gives the name of a blob's content."""
-    payload = dump_json(body.payload if body.__class__ is UnknownEvent else body)
+    value = body.payload if body.__class__ is UnknownEvent else body
+    try:
+        payload = orjson.dumps(value)
+    except TypeError:  # it takes the lenient way
+        payload = dump_json(value)
     if BLOB_MARK not in payload and (len(payload) <= INLINE_BYTES or not may_have_long_text(payload, LONG_TEXT)):
         return payload, {}
     blobs: Blobs = {}

@@ -37,9 +37,11 @@ class JsonlRunLog:
     def follow(
         self, run_id: RunId, outline: Sequence[Event], events: Sequence[Event], payloads: Sequence[bytes]
     ) -> None:
-        if is_encrypted(outline):
-            return
-        held_back = self._held_back.setdefault(run_id, [])
+        held_back = self._held_back.get(run_id)
+        if held_back is None:
+            if is_encrypted(outline):
+                return
+            held_back = self._held_back[run_id] = []
         for event, payload in zip(events, payloads, strict=True):
             held_back.append(encoded_line(run_id, event, payload))
         if len(held_back) >= MAX_HELD_BACK:
