@@ -1,8 +1,17 @@
 """The built-in configuration: a local model and the built-in specialists."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from agent_fabric.config.schema.fabric import FabricConfig
+
+PHASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "engineering": ("plan", "implement", "test", "review", "iterate"),
+    "research": ("scope", "search", "screen", "extract", "synthesize"),
+    "enterprise_research": ("recall", "scope", "search", "screen", "extract", "synthesize"),
+    "sysadmin": ("look", "find the cause", "act", "verify"),
+}
+"""The phases that the prompts of built-in packs speak of."""
 
 
 def _words(text: str) -> list[str]:
@@ -25,7 +34,7 @@ def default_settings() -> dict[str, Any]:
                     "repository, database, sql, python, javascript, typescript, rust"
                 ),
                 "capabilities": ["software"],
-                "workflow": ["plan", "implement", "test", "review", "iterate"],
+                "workflow": [*PHASES["engineering"]],
             },
             "research": {
                 "description": "Searches the web, reads sources and writes reports whose citations can be checked.",
@@ -36,7 +45,7 @@ def default_settings() -> dict[str, Any]:
                     "search the web, what is known"
                 ),
                 "capabilities": ["web_research"],
-                "workflow": ["scope", "search", "screen", "extract", "synthesize"],
+                "workflow": [*PHASES["research"]],
             },
             "enterprise_research": {
                 "description": "Research that begins with what earlier runs of this installation have found.",
@@ -46,7 +55,7 @@ def default_settings() -> dict[str, Any]:
                     "own, our company, our knowledge, internal knowledge, institutional, in house"
                 ),
                 "capabilities": ["web_research", "recall"],
-                "workflow": ["recall", "scope", "search", "screen", "extract", "synthesize"],
+                "workflow": [*PHASES["enterprise_research"]],
             },
             "sysadmin": {
                 "description": "Looks after machines of the fleet: finds causes, changes as little as needed, checks.",
@@ -55,7 +64,7 @@ def default_settings() -> dict[str, Any]:
                     "on every machine, on our servers"
                 ),
                 "capabilities": ["operations"],
-                "workflow": ["look", "find the cause", "act", "verify"],
+                "workflow": [*PHASES["sysadmin"]],
                 "max_steps": 15,
             },
             "review": {

@@ -1,8 +1,14 @@
+import re
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
+import agent_fabric
 from agent_fabric.config import constants
 from agent_fabric.config.defaults import default_config
+
+SOURCE = Path(agent_fabric.__file__).parent
 
 
 @pytest.mark.proves("AF-128")
@@ -11,6 +17,20 @@ def test_limits_are_named_constants() -> None:
     assert constants.MAX_LLM_CONTENT_IN_RUNLOG_CHARS == 2_000
     assert constants.LLM_DISCOVERY_TIMEOUT_S == 5.0
     assert constants.SHELL_DEFAULT_TIMEOUT_S == 120.0
+
+
+@pytest.mark.proves("AF-128")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("MAX_TOOL_OUTPUT_CHARS", "MAX_LLM_CONTENT_IN_RUNLOG_CHARS"),
+        *("LLM_DISCOVERY_TIMEOUT_S", "SHELL_DEFAULT_TIMEOUT_S"),
+    ],
+)
+def test_each_limit_is_defined_once_and_used(name: str) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py") if path.name != "constants.py"]
+    assert any(re.search(rf"\b{name}\b", text) for text in texts), "nothing uses it"
+    assert not any(re.search(rf"^{name}\b[^=\n]*=", text, re.MULTILINE) for text in texts), "it is defined again"
 
 
 @pytest.mark.proves("AF-152")

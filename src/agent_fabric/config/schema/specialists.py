@@ -30,7 +30,7 @@ class SpecialistConfig(Settings):
     """What it can do, in the words of the built-in table: `software`, `web_research`, `recall`. A task that asks for
     more than one specialist has goes to several."""
     workflow: Texts = ()
-    """The phases of its work, in order."""
+    """The phases of its work, in order; its prompt names them. The built-in prompts speak of theirs already."""
     max_steps: int | None = Field(default=None, ge=1, le=50)
     """Model answers in a run that is asked of this specialist alone; not set: `budget.max_steps`."""
     require_proof: bool = False

@@ -6,6 +6,7 @@ from typing import Any, Protocol, Self
 
 from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.config.constants import LLM_DISCOVERY_TIMEOUT_S
 from agent_fabric.domain.errors import ConfigError, ModelError
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.dialects.answer_parser import interpret_answer, parse_answer
@@ -37,7 +38,6 @@ STUCK_TEMPERATURE = 0.8
 _BUSY_CONNECT_TIMEOUT_S = 10.0
 """For our own servers: a machine that is busy computing answers late, but the server is on it."""
 _MAX_KNOWN_SETTINGS = 1_000
-_LISTING_TIMEOUT_S = 5.0
 _LOCAL_LISTING_TIMEOUT_S = 0.5
 """A run waits for it: a server of this machine that lists its models does so at once."""
 
@@ -86,7 +86,7 @@ class OpenAICompatibleBackend:
 
     async def list_models(self, address: ServerAddress) -> Sequence[ModelCard] | None:
         """Return a server's models; None when it does not tell."""
-        timeout_s = _LOCAL_LISTING_TIMEOUT_S if is_local_url(address.base_url) else _LISTING_TIMEOUT_S
+        timeout_s = _LOCAL_LISTING_TIMEOUT_S if is_local_url(address.base_url) else LLM_DISCOVERY_TIMEOUT_S
         try:
             http = ModelHttp(self._session, address, self._resolve)
             return listed_models(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=timeout_s))

@@ -13,6 +13,7 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebSearch
+from agent_fabric.config.defaults import PHASES
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.tools import BROWSER, BrowserConfig, MCPServerConfig
 from agent_fabric.domain.dataclass import dataclass
@@ -24,7 +25,7 @@ from agent_fabric.domain.packs.review import REVIEWER
 from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.project_notes import with_project_notes
-from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack, OneAtATime, ProvenPack
+from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack, OneAtATime, PhasedPack, ProvenPack
 
 if TYPE_CHECKING:
     from agent_fabric.application.fleet.fleet_policy import FleetDoor
@@ -146,6 +147,8 @@ class _PackBuild:
             pack = build_imported(
                 name, config.builder, self.workspace, self.network_allowed, sandbox=self.sandbox, run_id=self.run_id
             )
+        if config.workflow and config.workflow != PHASES.get(name):
+            pack = PhasedPack(pack, config.workflow)
         tools = [reference for reference in config.tools if reference != BROWSER]
         if tools:
             from agent_fabric.infrastructure.packs.configured_tools import with_tools  # noqa: PLC0415 - see above

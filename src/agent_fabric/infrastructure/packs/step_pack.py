@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from agent_fabric.application.ports.http import HttpSender
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.config.constants import SHELL_DEFAULT_TIMEOUT_S
 from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.packs.actions import Action
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.infrastructure.packs.sandboxed_tools import shell_tool
 from agent_fabric.infrastructure.tools.files import READ_FILE, WRITE_FILE, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.http import HTTP_REQUEST, MakeRequest
-from agent_fabric.infrastructure.tools.shell import SHELL_DEFAULT_TIMEOUT_S
 from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 

@@ -133,6 +133,23 @@ def _with(result: ToolResult, more: Mapping[str, Any]) -> ToolResult:
 _LOOK_AGAIN_S = 0.1
 
 
+class PhasedPack(WrappedPack):
+    """Another pack that works in the phases which the configuration names."""
+
+    def __init__(self, inner: SpecialistPack, phases: Sequence[str]) -> None:
+        super().__init__(inner)
+        self._said = f"Work in these phases, in this order: {', '.join(phases)}."
+
+    @property
+    def system_prompt(self) -> str:
+        return f"{super().system_prompt}\n\n{self._said}"
+
+    @property
+    def compact_prompt(self) -> str | None:
+        prompt = super().compact_prompt
+        return None if prompt is None else f"{prompt}\n\n{self._said}"
+
+
 class ProvenPack(WrappedPack):
     """Lets runs of another pack fail where nothing bears their result out."""
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
+from agent_fabric.config.constants import SHELL_DEFAULT_TIMEOUT_S
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.evidence.commands import Assessment, Shown, assess, count_failed_tests, shown_by
 from agent_fabric.domain.evidence.python_suites import read_tests
@@ -21,8 +22,6 @@ from agent_fabric.infrastructure.tools.workspace_diff import difference, file_he
 _LOOK_S = 10.0
 _MAX_SCRIPT_BYTES = 200_000
 """Largest program that is looked into for checks."""
-SHELL_DEFAULT_TIMEOUT_S = 120.0
-"""How long one command may take."""
 
 SHELL = ToolSpec(
     name="shell",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.config.defaults import PHASES
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
@@ -193,3 +194,13 @@ def test_the_assistant_has_files_a_shell_and_the_web_where_it_may() -> None:
     assert [tool.name for tool in offline.tool_definitions] == BOXED
     assert [tool.name for tool in offline.compact_tools or ()] == ["shell", "read_file", "write_file", "list_files"]
     assert [tool.name for tool in offline.hidden_tools] == ["web_search", "fetch_url"]
+
+
+@pytest.mark.proves("AF-152")
+def test_phases_that_a_configuration_names_are_in_the_prompts() -> None:
+    usual, own = registry(engineering={}), registry(engineering={"workflow": ("read", "write the test first", "build")})
+    builtin = registry(engineering={"workflow": PHASES["engineering"]})
+    said = "\n\nWork in these phases, in this order: read, write the test first, build."
+    assert get(builtin, "engineering").system_prompt == get(usual, "engineering").system_prompt
+    assert get(own, "engineering").system_prompt == get(usual, "engineering").system_prompt + said
+    assert str(get(own, "engineering").compact_prompt).endswith(said)
