@@ -136,11 +136,21 @@ def encode_tools(tools: Sequence[ToolSpec]) -> orjson.Fragment:
 
 
 def _encode_tool(tool: ToolSpec) -> bytes:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return body_of({"type": "function", "function": function})
+    """Return one tool; runs have tuples of their own, but the same tools in them."""
+    known = _ENCODED_EACH.get(id(tool))
+    if known is None or known[0] is not tool:
+        function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        # A copy that is no larger than it has to be: orjson leaves kilobytes of room behind what it encodes.
+        known = tool, b"%b" % body_of({"type": "function", "function": function})
+        if len(_ENCODED_EACH) >= _MAX_ENCODED_EACH:
+            _ENCODED_EACH.clear()
+        _ENCODED_EACH[id(tool)] = known
+    return known[1]
 
 
-_MAX_ENCODED_TOOLS = 250
+_MAX_ENCODED_EACH = 1_000
+_ENCODED_EACH: dict[int, tuple[ToolSpec, bytes]] = {}
+_MAX_ENCODED_TOOLS = 100
 _ENCODED_TOOLS: dict[int, tuple[Sequence[ToolSpec], orjson.Fragment]] = {}
 """By identity: a schema cannot be hashed, and the tools that are kept here keep their id."""
 
