@@ -38,6 +38,7 @@ __all__ = [
     "require_made_here",
     "require_ours",
     "rotate_local_token",
+    "run_own_command",
     "token_file",
     "trust_folder",
 ]
@@ -128,3 +129,10 @@ def open_skills(root: Path) -> "ManageSkills":
     from agent_fabric.infrastructure.tools.skills.skill_shelf import open_shelf  # noqa: PLC0415 - as above
 
     return ManageSkills(open_shelf(root, os.environ))
+
+
+async def run_own_command(command: str) -> int:
+    """Run a command line of the person at this terminal, as the person; return its exit code."""
+    from agent_fabric.infrastructure.sandbox.own_command import run_own_command as run  # noqa: PLC0415 - few do
+
+    return await run(command)

@@ -274,6 +274,38 @@ async def test_a_terminal_shows_what_an_answer_rests_on_and_takes_files_back(tmp
         assert [*fabric.root.rglob("report.txt")] == []
 
 
+@pytest.mark.proves("CP-11")
+async def test_a_terminal_that_can_show_it_has_a_line_editor(tmp_path: Path) -> None:
+    async with ScriptedModel(answering) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url), {"TERM": "xterm"})
+        await fabric("sessions", "list")
+        place = ("--workspace", str(fabric.root))
+        terminal = await Terminal.start(fabric, "chat", "--pack", "engineering", *place, configured=True)
+        await terminal.until("0 tokens")
+        terminal.press("look\x1b\rat it\r")
+        await terminal.until("I have looked.")
+        await terminal.until("tokens")
+        terminal.press("slowly\r")
+        await terminal.until("one two")
+        terminal.process.send_signal(signal.SIGINT)
+        await terminal.until("what was said is kept")
+        await terminal.until("tokens")
+        terminal.press("!echo out$((1+1))\r")
+        await terminal.until("out2")
+        await terminal.until("tokens")
+        terminal.press("/quit\r")
+        assert await terminal.ended() == 0
+        again = await Terminal.start(fabric, "chat", "--last", *place, configured=True)
+        await again.until("tokens")
+        again.press("\x12look\r")
+        await again.until("at it")
+        again.press("\r")
+        await again.until("I have looked.")
+        await again.until("tokens")
+        again.press("\x03\x03")
+        assert await again.ended() == 130
+
+
 class Terminal:
     """A `fabric` process whose streams are a terminal."""
 
@@ -296,6 +328,10 @@ class Terminal:
         os.set_blocking(master, False)
         return cls(process, master)
 
+    def press(self, keys: str) -> None:
+        """Press keys of a terminal that edits lines."""
+        os.write(self._master, keys.encode())
+
     def type(self, line: str) -> None:
         os.write(self._master, f"{line}\n".encode())
 
@@ -309,9 +345,12 @@ class Terminal:
 
     def _read(self) -> None:
         try:
-            self._shown += os.read(self._master, 65536)
+            shown = os.read(self._master, 65536)
         except (BlockingIOError, OSError):
             return
+        self._shown += shown
+        for _ in range(shown.count(b"\x1b[6n")):  # where is the cursor?
+            self.press("\x1b[1;1R")
 
     async def ended(self) -> int:
         async with asyncio.timeout(PATIENCE_S):

@@ -35,6 +35,8 @@ class CliConfig(Settings):
     server: Literal["auto"] | None = None
     """`auto`: commands use the server that runs for this folder, if one does. Not set: they work in this process, and
     mention the server. `--server` and `FABRIC_URL` count more."""
+    editing: Literal["emacs", "vi"] = "emacs"
+    """The keys with which a line is edited in `fabric chat`."""
 
 
 class FabricConfig(Settings):

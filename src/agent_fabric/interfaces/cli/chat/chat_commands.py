@@ -43,6 +43,7 @@ HELP = """\
 /session       show the id of the session
 /quit          leave (Ctrl-D does, too)
 //…            say something that begins with a slash
+!COMMAND       run a command of your own in this shell; no model is told
 """
 
 
@@ -105,6 +106,13 @@ class ChatCommands:
         if not name:
             raise ConfigError("Which skill?", hint="/skill NAME [TEXT]; fabric skills lists them.")
         await self._loop.say(f"Use the skill {name}: read it with the tool `skill`, then follow it. {text}".rstrip())
+
+    @property
+    def offered(self) -> list[tuple[str, str]]:
+        """Each command with what it does, to choose from."""
+        told = {line[1:].split()[0]: line[15:] for line in HELP.splitlines() if line[1:2].isalpha()}
+        own = open_commands(self._loop.root or fabric_root(None)).names()
+        return [*((name, told.get(name, "")) for name in self._known), *((name, "yours") for name in own)]
 
     async def _help(self, _: str) -> None:
         sys.stderr.write(HELP)

@@ -2,26 +2,35 @@
 
 import asyncio
 import io
+import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from agent_fabric.bootstrap.this_machine import run_own_command
 from agent_fabric.domain.chat.sessions import QUEUED, STOPPED, ChatMessage, Session, answer_id
 from agent_fabric.domain.dataclass import dataclass
 from agent_fabric.domain.errors import FabricError, InvalidInputs
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.plural import count_of
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.approvals.ask_approval import ask_person, is_interactive, typed_line
 from agent_fabric.interfaces.cli.chat.chat_commands import ChatCommands, Left, unproven_count
 from agent_fabric.interfaces.cli.chat.chat_places import Talk
 from agent_fabric.interfaces.cli.chat.chat_view import ChatView
 from agent_fabric.interfaces.cli.main import COMPLETED, INTERRUPTED
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import colour, plain, plain_lines, print_error
 
+if TYPE_CHECKING:
+    from agent_fabric.interfaces.cli.chat.line_editor import LineEditor
+
+SESSIONS_OF_HISTORY = 10
+"""Newest sessions whose messages are found again with ↑ and Ctrl-R."""
 LOOK_EVERY_S = 1.0
 """How often a session is looked at while nothing is typed: others may talk in it."""
 STOP_PATIENCE_S = 1.0
@@ -142,6 +151,12 @@ class TypedLines:
             return None
 
 
+def can_edit(environment: Mapping[str, str]) -> bool:
+    """Tell whether the terminal can show the line editor: a dumb one, or a pipe, cannot."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return environment.get("TERM", "dumb") not in ("", "dumb") and all(each.isatty() for each in streams)
+
+
 @dataclass(slots=True)
 class ChatLoop:
     """One conversation at a terminal, or one message from a pipe."""
@@ -156,6 +171,13 @@ class ChatLoop:
     """The newest message that was shown."""
     shows_others: bool = False
     """Whether what others say while our message waits is shown behind its answer."""
+    vi: bool = False
+    """Lines are edited with the keys of vi instead of Emacs."""
+    tokens: int = 0
+    """Of the turns of this process."""
+    cost: float | None = None
+    waits: int = 0
+    """Questions that the last turn waits for."""
 
     async def turn(self, text: str, *, asks: bool) -> tuple[RunResult, ChatMessage | None]:
         """Say something and wait for the answer; return how the turn ended, and its message once it has one."""
@@ -199,7 +221,8 @@ class ChatLoop:
 
     async def run(self, first: str = "") -> int:
         """Talk until the person leaves; `first` is said before anything is typed."""
-        commands, typed = ChatCommands(self), TypedLines()
+        commands = ChatCommands(self)
+        typed = await self._lines(commands)
         self._greet()
         await self._show_new(quiet=False)
         self.shows_others = True
@@ -221,7 +244,9 @@ class ChatLoop:
             if not text:
                 continue
             try:
-                if text.startswith("/") and not text.startswith("//"):
+                if text.startswith("!") and text[1:].strip():
+                    await self._attempt(self._run_own(text[1:].strip()))
+                elif text.startswith("/") and not text.startswith("//"):
                     await self._attempt(commands(text))
                 else:
                     words = text.removeprefix("/") if text.startswith("//") else text
@@ -232,6 +257,50 @@ class ChatLoop:
     async def say(self, text: str) -> None:
         """Say something that the person has meant, and show the answer."""
         await self._tell(self.turn(text, asks=True))
+
+    async def _said_before(self) -> list[str]:
+        """Return what the person said in the newest sessions, the oldest first."""
+        said: list[str] = []
+        try:
+            for session in reversed(await self.talk.newest(SESSIONS_OF_HISTORY)):
+                said += [each.content for each in await self.talk.after(session, "") if each.role == "user"]
+        except FabricError:  # a session may be gone, or its key: the conversation does without
+            return said
+        return said
+
+    async def _lines(self, commands: ChatCommands) -> "TypedLines | LineEditor":
+        """Return what reads lines: the editor where the terminal can show it, else lines as they come."""
+        if not can_edit(os.environ):
+            return TypedLines()
+        try:
+            from agent_fabric.interfaces.cli.chat.line_editor import LineEditor  # noqa: PLC0415 - it takes its time
+        except ModuleNotFoundError:  # it was installed without its parts
+            return TypedLines()
+        project = Path(self.session.project) if self.session.project and not self.talk.served else None
+        return LineEditor(
+            history=await self._said_before(),
+            commands=commands.offered,
+            folder=project,
+            status=self.status,
+            interrupted=self.presses.press,
+            vi=self.vi,
+        )
+
+    def status(self) -> str:
+        """Return the line below what is typed: the model, tokens, cost, and what waits for an answer."""
+        model = self.session.model_key or "default model"
+        parts = [plain(model), *([plain(self.session.pack)] if self.session.pack else []), f"{self.tokens:,} tokens"]
+        if self.cost is not None:
+            parts.append(f"cost {self.cost:.6f}".rstrip("0").rstrip("."))
+        if self.waits:
+            parts.append(f"{count_of(self.waits, 'question')} waiting: /approve")
+        return " · ".join(parts)
+
+    async def _run_own(self, command: str) -> None:
+        """Run a command of the person, as the person; no model is told."""
+        require_a_person()
+        if code := await run_own_command(command):
+            sys.stderr.write(colour(f"(exit {code})\n", "yellow", sys.stderr))
 
     async def _attempt(self, what: Awaitable[None]) -> None:
         """Do something; tell the person if it does not work."""
@@ -244,6 +313,10 @@ class ChatLoop:
     async def _tell(self, turn: Awaitable[tuple[RunResult, ChatMessage | None]]) -> None:
         """Wait for a turn, and tell how it stands."""
         result, message = await turn
+        self.tokens += result.usage.prompt_tokens + result.usage.completion_tokens
+        if result.cost is not None:
+            self.cost = (self.cost or 0.0) + result.cost
+        self.waits = len(result.waiting_for)
         if message is not None and message.metadata.get("status") == STOPPED:
             sys.stderr.write(colour("(stopped; what was said is kept)\n", "yellow", sys.stderr))
         elif result.status is RunStatus.WAITING:

@@ -118,6 +118,10 @@ class LocalTalk:
         """Return what was said behind a message."""
         return await self._chat.messages.after(session.session_id, message_id)
 
+    async def newest(self, limit: int) -> Sequence[Session]:
+        """Return the newest sessions of the person, the one in which something was said last first."""
+        return await self.list(limit=limit)
+
     async def list(self, *, before: float | None = None, limit: int) -> Sequence[Session]:
         """Return the sessions of the person at this terminal, the one in which something was said last first."""
         return await self._chat.sessions.list(SessionQuery(owner=LOCAL_OWNER, before=before, limit=limit))

@@ -45,6 +45,9 @@ class ServerTalk:
     async def session(self, session_id: str) -> Session:
         return await self._client.sessions.show(session_id)
 
+    async def newest(self, limit: int) -> Sequence[Session]:
+        return await self._client.sessions.list(limit=limit, own=True)
+
     async def after(self, session: Session, message_id: str) -> Sequence[ChatMessage]:
         said = (await self._client.sessions.messages(session.session_id)).messages
         ids = [each.message_id for each in said]

@@ -2,9 +2,10 @@
 
 import asyncio
 import sys
+from contextlib import suppress
 
 from agent_fabric.domain.chat.sessions import MAX_MESSAGE_CHARS, STOPPED, Session, answer_id
-from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.approvals.ask_approval import is_interactive
 from agent_fabric.interfaces.cli.chat.chat_loop import ChatLoop, Presses, obeying
@@ -27,10 +28,11 @@ def talk_with(start: Start, words: str, here: bool, at: Place) -> int:
     said = None if at.as_json else sys.stdout if talks_with_person else None
     view = ChatView(said, sys.stderr if talks_with_person else None)
     start = start._replace(root=at.root())
-    url = at.url(local_only=here)
+    url, vi = at.url(local_only=here), False
     if url is None:
         root = at.root()
         loaded = configuration(root)
+        vi = loaded.config.cli.editing == "vi"
         if here:
             from agent_fabric.interfaces.cli.runs.run_task import project_here  # noqa: PLC0415 - few talk about a project
 
@@ -40,18 +42,22 @@ def talk_with(start: Start, words: str, here: bool, at: Place) -> int:
         refuse_here(here)
         from agent_fabric.interfaces.cli.chat.chat_places_remote import server_talk  # noqa: PLC0415 - aiohttp takes its time
 
+        with suppress(FabricError):  # what is configured here need not be in order to talk there
+            vi = talks_with_person and configuration(at.root()).config.cli.editing == "vi"
         opened = server_talk(url, view)  # type: ignore[assignment] # both can be talked with
 
     async def go(presses: Presses) -> int:
         async with opened as talk:
-            return await (_converse if talks_with_person else _say_once)(talk, start, view, presses, text, at.as_json)
+            if talks_with_person:
+                return await _converse(talk, start, view, presses, text, vi)
+            return await _say_once(talk, start, view, presses, text, at.as_json)
 
     return asyncio.run(obeying(go))
 
 
-async def _converse(talk: Talk, start: Start, view: ChatView, presses: Presses, text: str, _json: bool) -> int:
+async def _converse(talk: Talk, start: Start, view: ChatView, presses: Presses, text: str, vi: bool) -> int:
     found = await _open_session(talk, start)
-    return await ChatLoop(talk, found, view, presses, root=start.root).run(text)
+    return await ChatLoop(talk, found, view, presses, root=start.root, vi=vi).run(text)
 
 
 async def _open_session(talk: Talk, start: Start) -> Session:
