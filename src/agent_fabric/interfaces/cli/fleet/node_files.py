@@ -1,5 +1,6 @@
 """`fabric nodes cp` and `fabric nodes output`: files to and from machines, and outputs that were too long."""
 
+import asyncio
 import hashlib
 import os
 import sys
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 OPEN_TIMEOUT_S: Final = 600.0
 """The machine reads a file once before it is copied."""
 _LISTED: Final = 100
+SENT_TIMEOUT_S: Final = 60.0
+"""How long a transfer that is being opened is waited for."""
+_LOOK_AGAIN_S: Final = 0.2
 
 
 class RemotePath(NamedTuple):
@@ -143,13 +147,20 @@ async def _get(client: "FabricClient", source: RemotePath, target: Path) -> int:
 
 async def _open(client: "FabricClient", node: str, tool_name: str, arguments: Mapping[str, Any]) -> "Json | None":
     """Open a transfer, or find the one that was approved; None: a person has to approve it."""
-    for each in await client.nodes.commands(node, limit=_LISTED):
-        same = each["tool_name"] == tool_name and each["arguments"] == dict(arguments)
-        if same and tool_name == "file_put" and each["status"] == "success" and await _is_open(client, node, each):
+    same = await _same_commands(client, node, tool_name, arguments)
+    try:
+        async with asyncio.timeout(SENT_TIMEOUT_S):
+            while any(each["status"] == "sent" for each in same):  # it was approved a moment ago
+                await asyncio.sleep(_LOOK_AGAIN_S)
+                same = await _same_commands(client, node, tool_name, arguments)
+    except TimeoutError:
+        raise NodeUnavailable(f"{node} has not answered yet", hint="Run the same again in a while.") from None
+    for each in same:
+        if tool_name == "file_put" and each["status"] == "success" and await _is_open(client, node, each):
             return each
-        if same and each["status"] == "waiting":
-            sys.stderr.write(f"It waits for an approval already: {each['execution_id']}. Run the same again then.\n")
-            return None
+    if waiting := next((each["execution_id"] for each in same if each["status"] == "waiting"), None):
+        sys.stderr.write(f"It waits for an approval already: {waiting}. Run the same again then.\n")
+        return None
     wish = {"tool_name": tool_name, "arguments": dict(arguments)}
     opened = await client.nodes.execute(node, wish, timeout_s=OPEN_TIMEOUT_S)
     if "result" not in opened:
@@ -160,6 +171,13 @@ async def _open(client: "FabricClient", node: str, tool_name: str, arguments: Ma
         said = (opened["result"] or {}).get("error", opened["status"])
         raise NodeUnavailable(f"{node}: {said}")
     return opened
+
+
+async def _same_commands(
+    client: "FabricClient", node: str, tool_name: str, arguments: Mapping[str, Any]
+) -> "list[Json]":
+    found = await client.nodes.commands(node, limit=_LISTED)
+    return [each for each in found if each["tool_name"] == tool_name and each["arguments"] == dict(arguments)]
 
 
 async def _is_open(client: "FabricClient", node: str, command: "Json") -> bool:
