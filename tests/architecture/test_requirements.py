@@ -23,6 +23,7 @@ SHAPES = {
     "daily-use-2": r"DB-\d{1,2}",
     "page": r"PG-\d{1,2}",
     "release": r"RL-\d{1,2}",
+    "remainders": r"RE-\d{1,2}",
     "rooms": r"RM-\d{1,2}",
     "small-models": r"SM-\d{1,2}",
     "speed": r"SP-\d{1,2}",

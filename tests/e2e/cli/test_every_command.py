@@ -14,6 +14,7 @@ from reference_pages import cli_commands
 
 TESTS = Path(__file__).parents[2]
 _NOT_RUN = frozenset({"--help", "-h"})
+_GIVEN = "*"
 _DECORATORS = frozenset({"parametrize", "fixture", "proves"})
 
 
@@ -28,22 +29,36 @@ def typed_in_documents() -> Iterator[str]:
 def typed_in_tests() -> Iterator[str]:
     """Yield what tests hand to a function that runs it: `fabric("logs", "show", …)`, `invoke("logs", ["show"])`."""
     for path in TESTS.rglob("test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        groups = dict(_groups(tree))
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") not in _DECORATORS:
                 words = list(_words(node.args))
                 if _NOT_RUN.isdisjoint(words):
                     yield words[0] if words else ""
                     yield from map(" ".join, pairwise(words))
+                    if group := groups.get(getattr(node.func, "id", "")):
+                        yield from (f"{group} {word}" for word in words[:2])  # the first may be a fixture
+
+
+def _groups(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield functions that run commands of one group: they hand what they are given to `invoke("logs", [*words])`."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                words = list(_words(node.args)) if isinstance(node, ast.Call) else []
+                if len(words) > 1 and words[1] == _GIVEN:
+                    yield function.name, words[0]
 
 
 def _words(nodes: list[ast.expr]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.List | ast.Tuple):
             yield from _words(node.elts)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+        elif isinstance(node, ast.Starred):
+            yield _GIVEN
         else:
-            yield ""
+            yield node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def named(call: list[str]) -> str:
