@@ -17,7 +17,7 @@ from agent_fabric.config.schema.declared import Settings
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.policy import PolicyFile
 from agent_fabric.config.schema.twins import read_with_pydantic, twin
-from effort import examples
+from effort import effort
 
 _PLACES = (
     "https://a.example/v1",
@@ -115,14 +115,14 @@ def _groups_in(kind: Any) -> list[type[Settings]]:
 GROUPS = sorted({*groups(), PolicyFile} - {FabricConfig}, key=lambda kind: kind.__name__)
 
 
-@settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=effort(50, 1_000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), kind=st.sampled_from(GROUPS))
 def test_a_group_means_the_same_read_either_way(data: st.DataObject, kind: type[Settings]) -> None:
     given_values = data.draw(group(kind))
     same_either_way(kind, given_values)
 
 
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=effort(20, 300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), name=st.sampled_from(sorted(FabricConfig.model_fields)))
 def test_the_whole_means_the_same_read_either_way(data: st.DataObject, name: str) -> None:
     changed = data.draw(values(FabricConfig.model_fields[name].declared))
