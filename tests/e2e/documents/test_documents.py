@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import pytest
 
-from agent_fabric.testing.scripted_model import ScriptedModel
+from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
 from documents import ROOT, Command, commands, documents
 from e2e.documents.shell import Shell, unlike
 from e2e.documents.stories import MODEL, PARSED_ONLY, STORIES, Story, prepare, why_not_run
-from e2e.fabric_process import settings
+from e2e.fabric_process import Fabric, settings
 
 T = TypeVar("T")
 _FILE = re.compile(r"`([\w./-]*\w\.\w+)`[^`\n]*?(?:\n[^`\n]+)?:\n\n *```\w+\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
@@ -84,6 +84,31 @@ def here(text: str, story: Story, shell: Shell) -> str:
         if re.search(rf"\b{name}\b", text):
             text = re.sub(rf"\b{name}\b", shell.newest(what), text)
     return text
+
+
+@pytest.mark.proves("DB-11")
+@pytest.mark.parametrize(
+    ("document", "begin", "name", "prints"),
+    [
+        ("docs/get-started/first-run.md", "## What you see", "hello.py", "hi"),
+        ("README.md", "```console", "primes.py", "[2, 3, 5, 7, 11, 13, 17, 19, 23, 29]"),
+    ],
+)
+async def test_what_a_first_run_shows_is_what_is_printed(
+    document: str, begin: str, name: str, prints: str, tmp_path: Path
+) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8").partition(begin)[2]
+    shown = text[text.index("completed ·") : text.index("\n```", text.index("completed ·"))].splitlines()
+    summary = next(line for line in shown if line.startswith("Wrote "))
+    script = (
+        Call("write_file", {"path": name, "content": f"print({prints!r})\n"}),
+        Call("shell", {"command": f"python3 {name}"}),
+        Finish(summary=summary, artifacts=[name]),
+    )
+    async with ScriptedModel(Script(turns=script)) as model:
+        ended = await Fabric(tmp_path, settings(model.base_url))("run", f"Write {name} and run it.")
+    assert unlike(shown, ended.out) == []
+    assert unlike([line for line in ended.out.splitlines() if line.strip()], "\n".join(shown)) == []
 
 
 @pytest.mark.proves("DU-6")
