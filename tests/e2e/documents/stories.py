@@ -256,6 +256,7 @@ PARSED_ONLY: dict[tuple[str, str], str] = {
     ("docs/guides/search-runs.md", "fabric logs search --semantic"): "needs a model for embeddings",
     ("docs/guides/search-runs.md", "pip install"): NETWORK,
     ("docs/guides/secrets.md", "fabric secrets rotate --drop-old"): "refuses within ten seconds of the rotation",
+    ("docs/guides/skills.md", "fabric skills"): "needs skills; tests/unit/interfaces/cli/tools/test_skills.py has them",
     ("docs/guides/workflows.md", "fabric workflow resume"): "needs a failed run; tests/e2e/workflows has them",
     ("docs/guides/workflows.md", "fabric approvals show 4002"): "needs a run that was killed; tests/e2e/kills has them",
     ("docs/guides/workflows.md", "fabric approvals approve 4002"): "as above",
