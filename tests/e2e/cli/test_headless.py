@@ -81,12 +81,12 @@ async def test_a_review_shows_findings_and_its_exit_code_says_whether_one_is_ser
         assert unknown.code == 2
         assert "git could not tell" in unknown.err
         wrong = await fabric("review", "--base", "main")
-        assert wrong.code == 5, wrong.err
+        assert wrong.code == 6, wrong.err
         assert (
             "calc.py:2: high: It rounds down.\n    +    return a / b\n\nIt divides.\n1 finding, 1 serious" in wrong.out
         )
         as_json = await fabric("review", "--base", "main", "--json")
-        assert (as_json.code, as_json.json["serious"]) == (5, 1)
+        assert (as_json.code, as_json.json["serious"]) == (6, 1)
         assert as_json.json["findings"] == [BUG | {"in_diff": True}]
         (fabric.folder / "calc.py").write_text("def divide(a, b):\n    return a / b\n")
         right = await fabric("review", "--base", "HEAD")
@@ -100,5 +100,5 @@ async def test_a_review_shows_findings_and_its_exit_code_says_whether_one_is_ser
             there.folder.mkdir()
             (there.folder / "change.diff").write_text("--- a/calc.py\n+++ b/calc.py\n@@ -2 +2 @@\n+    return a // b\n")
             far = await there("review", "change.diff", "--output", "stream-json")
-            assert far.code == 5, far.err
+            assert far.code == 6, far.err
             assert lines_of(far.out)[-1]["payload"]["serious"] == 1  # type: ignore[index]

@@ -9,7 +9,7 @@ from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedMo
 from e2e.fabric_process import Ended, Fabric, read_lines, settings
 from e2e.loopback_site import LoopbackSite
 
-NOT_PROVEN = 6
+NOT_PROVEN = 5
 WRITE = Call("write_file", {"path": "a.py", "content": "print(1)\n"})
 UNPROVEN = (WRITE, Finish(summary="wrote it"), Finish(summary="wrote it"))
 PROVEN = (WRITE, Call("shell", {"command": "python3 a.py"}), Finish(summary="wrote it"))

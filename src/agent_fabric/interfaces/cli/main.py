@@ -13,7 +13,7 @@ from typing import TextIO
 
 from agent_fabric import __version__
 
-COMPLETED, FAILED, USAGE, WAITING, REFUSED, SERIOUS, NOT_PROVEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+COMPLETED, FAILED, USAGE, WAITING, REFUSED, NOT_PROVEN, SERIOUS, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
 COMMANDS = {
     "run": "Run a task.",
@@ -110,7 +110,7 @@ Options:
   --show-completion [SHELL]     Print the completion script.
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 4 refused,
-5 something serious was found, 6 not proven though proof was required, 130 interrupted.
+5 not proven though proof was required, 6 something serious was found, 130 interrupted.
 Start here: fabric run "Write hello.py that prints the first ten primes, and run it."
 """
 

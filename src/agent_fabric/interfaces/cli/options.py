@@ -31,7 +31,7 @@ NoOutside = Annotated[
     typer.Option("--no-outside", help="Run nothing outside the box: a `git push` is refused, and nobody is asked."),
 ]
 RequireProof = Annotated[
-    bool, typer.Option("--require-proof", help="Fail, with exit code 6, where nothing bears the result out.")
+    bool, typer.Option("--require-proof", help="Fail, with exit code 5, where nothing bears the result out.")
 ]
 MaxCost = Annotated[
     float | None,

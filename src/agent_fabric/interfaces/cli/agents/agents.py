@@ -143,7 +143,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     """Run an agent with inputs, as a durable run.
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage, inputs or definition, 3 waiting for input, 4 what it was for was
-    denied or failed, 6 nothing bears the result out though proof was required, 130 interrupted.
+    denied or failed, 5 nothing bears the result out though proof was required, 130 interrupted.
 
     \b
     Examples:

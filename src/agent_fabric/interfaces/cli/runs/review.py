@@ -31,7 +31,7 @@ def review(
 ) -> int:
     """Review a change: findings with file and line, severity and a suggested patch. Nothing is changed.
 
-    Exit codes: 0 nothing serious, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 5 something serious
+    Exit codes: 0 nothing serious, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 6 something serious
     was found, 130 interrupted.
     """
     at = with_output(at, output)

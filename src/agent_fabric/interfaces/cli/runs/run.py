@@ -88,7 +88,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     """Run a task with a specialist, in a workspace of its own. The run is durable: it can be resumed after any crash.
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 4 what the task is about was
-    denied or failed, 6 nothing bears the result out though --require-proof or the configuration wants it, 130
+    denied or failed, 5 nothing bears the result out though --require-proof or the configuration wants it, 130
     interrupted.
     """
     at = with_output(at, output)

@@ -96,7 +96,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     """Run a workflow, as a durable run. A server runs its own workflows, by name.
 
     Exit codes: 0 success, 1 failed or partial, 2 wrong usage, inputs or definition, 3 waiting for input,
-    4 what it was for was denied or failed, 6 nothing bears an agent's result out though proof was required,
+    4 what it was for was denied or failed, 5 nothing bears an agent's result out though proof was required,
     130 interrupted.
 
     \b
