@@ -45,7 +45,7 @@ PATIENCE_S = 60.0
 COMMANDS = (
     *("run", "agents", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
-    *("login", "logout", "whoami", "files", "compare", "eval", "worker", "cluster"),
+    *("login", "logout", "whoami", "files", "compare", "review", "init", "skills", "eval", "worker", "cluster"),
     *("acp", "chat", "sessions", "memory"),
     *("channels", "schedules", "sensors", "dead", "web", "webhooks"),
     *("nodes", "node", "fleet"),
