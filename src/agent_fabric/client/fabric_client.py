@@ -140,8 +140,11 @@ class FabricClient(Resource):
         continues: str | None = None,
         require_proof: bool = False,
         max_cost: float | None = None,
+        plan: bool = False,
     ) -> RunResult:
         """Do a task; return when it has ended, or waits for a person. `continues` is a run to follow up.
+
+        With `plan` it only makes a plan, and changes nothing.
 
         A run that fails is a result, too: see its `status` and `error`.
         """
@@ -150,6 +153,7 @@ class FabricClient(Resource):
             pack=pack,
             model_key=model_key,
             network_allowed=network_allowed,
+            plan=plan,
             max_steps=max_steps,
             task_force_mode=task_force_mode,
             priority=priority,

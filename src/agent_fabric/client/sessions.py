@@ -78,13 +78,14 @@ class Sessions(Resource):
             found = [*page.messages, *found]
         return found
 
-    async def say(self, session_id: str, content: str, *, after: str | None = None) -> SentMessage:
-        """Say something; the answer is the run `run_id`, which can be followed.
+    async def say(self, session_id: str, content: str, *, after: str | None = None, plan: bool = False) -> SentMessage:
+        """Say something; the answer is the run `run_id`, which can be followed. With `plan` it is only a plan.
 
         Raises:
             SessionMoved: more was said than `after`, the newest message that we have seen.
         """
         body: dict[str, Any] = {"content": content} | ({} if after is None else {"after": after})
+        body |= {"plan": True} if plan else {}
         return await self._post(SENT.load, _path(session_id, "/messages"), body)
 
     async def reword(self, session_id: str, message_id: str, content: str) -> ChatMessage:

@@ -22,6 +22,8 @@ class TaskRequest:
     network_allowed: bool = True
     outside_allowed: bool = True
     """Whether a command that a person agrees to may run outside the box."""
+    plan: bool = False
+    """Whether it only makes a plan, and changes nothing."""
     max_steps: int | None = None
     task_force_mode: TaskForceMode | None = None
     priority: Priority = Priority.INTERACTIVE

@@ -176,6 +176,26 @@ async def test_a_prompt_shows_calls_diffs_and_the_answer_and_the_session_is_ours
         assert (project.folder / "notes.txt").read_text() == "old\n"
 
 
+@pytest.mark.proves("CP-1", "CP-7")
+async def test_in_plan_mode_a_turn_reads_and_the_policy_lets_it_change_nothing(tmp_path: Path) -> None:
+    async with ScriptedModel(answering) as model:
+        project = Project(tmp_path, model.base_url)
+        editor = Editor()
+        async with project.open_in(editor) as agent:
+            begun = await agent.new_session(cwd=str(project.folder), mcp_servers=[])
+            assert begun.modes is not None
+            assert [each.id for each in begun.modes.available_modes] == ["work", "plan"]
+            await agent.set_session_mode(session_id=begun.session_id, mode_id="plan")
+            await agent.prompt(session_id=begun.session_id, prompt=[text_block("write it")])
+            assert (project.folder / "notes.txt").read_text() == "old\n"
+            assert "only makes a plan" in json.dumps(editor.updates)
+            await agent.set_session_mode(session_id=begun.session_id, mode_id="work")
+            await agent.prompt(session_id=begun.session_id, prompt=[text_block("write it")])
+            assert (project.folder / "notes.txt").read_text() == "new\n"
+            with pytest.raises(RequestError):
+                await agent.set_session_mode(session_id=begun.session_id, mode_id="nothing")
+
+
 @pytest.mark.proves("CP-2")
 async def test_what_is_not_saved_is_read_and_what_is_written_is_shown(tmp_path: Path) -> None:
     async with ScriptedModel(answering) as model:

@@ -8,12 +8,12 @@ import pytest
 
 from agent_fabric.client import Delta, FabricClient, TaskRequest
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable, RecruitError, RunNotFound, Unauthenticated
-from agent_fabric.domain.events import Event
+from agent_fabric.domain.events import Event, RunCreated, ToolErred
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.place_remote import ServerRuns
-from agent_fabric.testing.scripted_model import Calls, Slow
+from agent_fabric.testing.scripted_model import Call, Calls, Finish, Slow
 from integration.embeddings.embedding_server import MODEL, embedding_server
 from integration.http.served import DONE, LOOK, SCRIPT, Served, served
 
@@ -145,3 +145,28 @@ async def test_runs_are_found_by_meaning(tmp_path: Path) -> None:
             await embeddings.stop()
             with pytest.raises(ModelUnreachable):
                 await client.runs.search_by_meaning("x")
+
+
+@pytest.mark.proves("CP-7")
+async def test_a_plan_is_made_and_nothing_is_changed(tmp_path: Path) -> None:
+    plan = {"summary": "A file.", "plan": [{"step": "Write it", "files": ["a.txt"]}], "questions": ["Why?"]}
+    answers = (
+        Call("write_file", {"path": "a.txt", "content": "x"}),
+        Call("shell", {"command": "touch b.txt; ls"}),
+        Call("shell", {"command": "ls"}),
+        Finish(**plan),
+        DONE,
+    )
+    async with (
+        served(tmp_path, replace(SCRIPT, named={**SCRIPT.named, "plans": answers})) as server,
+        FabricClient(f"http://127.0.0.1:{server.port}", token=server.token) as client,
+    ):
+        result = await client.run("do it [[script=plans]]", pack="engineering", plan=True)
+        assert result.status is RunStatus.COMPLETED
+        assert {name: result.payload[name] for name in plan} == plan
+        assert list(Path(result.workspace).iterdir()) == []
+        created, *events = await client.runs.events(result.run_id)
+        assert isinstance(created.body, RunCreated)
+        assert created.body.plan
+        refused = [each.body.rule for each in events if isinstance(each.body, ToolErred)]
+        assert refused == ["plan", "plan"]

@@ -136,6 +136,7 @@ class BeginTurn:
             project=bool(session.project),
             budget=self.lowered(task.budget) if asked["limited"] else task.budget,
             quotes=reader_of(Quoted)(asked["quotes"]) if asked.get("quotes") else None,
+            plan=bool(asked.get("plan")),
             priority=Priority.SCHEDULED if asked.get("by_itself") else task.priority,
         )
         if session.last_run is None:

@@ -53,6 +53,7 @@ class SendMessage:
         quotes: Quoted | None = None,
         has_files: bool = False,
         by_itself: bool = False,
+        plan: bool = False,
     ) -> QueuedMessage:
         """Return the message with the run that answers it.
 
@@ -66,6 +67,7 @@ class SendMessage:
             quotes: Which of it are their own words, and where the rest came from; None: all of it is theirs.
             has_files: Whether files came with it that belong into the workspace.
             by_itself: Whether a schedule says it, and no one watches the turn.
+            plan: Whether the turn only makes a plan, and changes nothing.
 
         Raises:
             Forbidden: it is someone else's session, or a run wants to say it.
@@ -95,6 +97,7 @@ class SendMessage:
                 **({"quotes": _quote_fields(quotes)} if quotes else {}),
                 **({"has_files": True} if has_files else {}),
                 "by_itself": by_itself,
+                **({"plan": True} if plan else {}),
             },
             created_at=self.clock.now(),
         )

@@ -39,6 +39,7 @@ from agent_fabric.domain.runs.decide import given_up
 from agent_fabric.domain.runs.finish import FILLED
 from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.opening_messages import HOW_TO_TALK, HOW_TO_TALK_BRIEFLY, opening_for
+from agent_fabric.domain.runs.plan import HOW_TO_PLAN, HOW_TO_PLAN_ALOUD, PLAN_FINISH, offered_for_plan
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import Priority, root_of
 from agent_fabric.domain.secrets.shapes import hide_shapes
@@ -225,6 +226,9 @@ class Perform:
         if node := state.task.node:
             prompt = f"{prompt}\n\n{words_about(node, tools)}"
             tools = offered_about(tools, node)
+        if state.task.plan:
+            prompt = f"{prompt}\n\n{HOW_TO_PLAN_ALOUD if state.talks else HOW_TO_PLAN}"
+            tools, finish = offered_for_plan(tools), PLAN_FINISH
         briefing = await self._brief(state, pack, settings)
         return (
             PackStarted(
@@ -306,6 +310,7 @@ def _site(state: RunState, lane: Lane) -> CallSite:
         target=state.workspace,
         node="" if state.task is None else state.task.node,
         outside_allowed=state.task is None or state.task.outside_allowed,
+        plans=state.task is not None and state.task.plan,
         unattended=state.task is not None and bool(state.task.trial_of),
         by_itself=state.task is not None and state.task.priority is Priority.SCHEDULED,
         scopes=user_scopes(state) if task is not None and task.user_scopes else frozenset(),

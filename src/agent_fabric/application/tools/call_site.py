@@ -49,6 +49,8 @@ class CallSite(NamedTuple):
     """No person can be asked: what needs one is refused."""
     by_itself: bool = False
     """A model makes the call in a run that a schedule or a trigger has started."""
+    plans: bool = False
+    """The run only makes a plan."""
     limits: tuple[Allowlists, ...] = ()
     """The agent's own allowlists, and those of skills that it has read."""
     narrowed: "tuple[AllowedTools, ...]" = ()

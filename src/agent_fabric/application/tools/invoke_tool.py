@@ -213,8 +213,8 @@ class InvokeTool:
     ) -> ProposedCall:
         call = propose(spec, args, site, sandbox, commands_reach=commands_reach)
         # In a box it does not matter what a program is: the box is the boundary.
-        is_contained = sandbox in BOXES or not call.command
-        return call if is_contained else replace(call, altered=self.altered_programs(site.target))
+        is_contained = sandbox in BOXES and not site.plans  # a plan changes nothing in the box either
+        return call if is_contained or not call.command else replace(call, altered=self.altered_programs(site.target))
 
     def _with_limits(self, context: ToolContext, site: CallSite) -> ToolContext:
         """Return the context with the user's scopes and the allowlists that hold for the call."""

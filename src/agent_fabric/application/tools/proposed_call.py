@@ -69,6 +69,7 @@ def propose(
         commands_reach=commands_reach if spec.command_argument and sandbox in BOXES else "",
         workspace=site.target,
         limits=site.limits,
+        plans=site.plans,
     )
 
 

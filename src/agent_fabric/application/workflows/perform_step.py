@@ -124,6 +124,7 @@ def _site(state: RunState, lane: LaneId) -> CallSite:
         agent=_agent(state),
         target=state.workspace,
         outside_allowed=state.task is None or state.task.outside_allowed,
+        plans=state.task is not None and state.task.plan,
         scopes=user_scopes(state),
         limits=own_limits(state),
         flow=flow_of(state),

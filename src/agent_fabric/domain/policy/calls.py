@@ -63,6 +63,8 @@ class ProposedCall:
     """On a machine of the fleet: the folder that a command begins in; empty: its user's home folder."""
     altered: frozenset[str] = frozenset()
     """Programs that files of the workspace can make do something else than their name says."""
+    plans: bool = False
+    """The run only makes a plan: nothing may be changed."""
     limits: tuple[Allowlists, ...] = ()
     """The agent's own allowlists, beside those of the policy."""
 

@@ -27,7 +27,7 @@ from agent_fabric.domain.policy.read_only import only_reads
 from agent_fabric.domain.policy.removals import Removal, names_catastrophe
 from agent_fabric.domain.policy.verdicts import OUTSIDE_ROOTS, Ruling, Verdict
 from agent_fabric.domain.tools.allowlists import Allowlists
-from agent_fabric.domain.tools.specs import Effect
+from agent_fabric.domain.tools.specs import LOOKS_UP, Effect
 
 _PLAINLY = "Write the command plainly: every program by its literal name, one command after the other."
 _AGREE = "a person has to agree"
@@ -93,6 +93,17 @@ def unboxed_rulings(call: ProposedCall, part: Part) -> Iterator[Ruling]:
         yield Ruling(Verdict.ASK, reason, "no_sandbox", part.subject, part.alike)
     elif doubt := _doubtful_reading(call, part):
         yield Ruling(Verdict.ASK, f"{no_wall} {doubt.reason}", doubt.rule, part.subject)
+
+
+def refuse_changes(call: ProposedCall, part: Part) -> Iterator[Ruling]:
+    """Yield what holds for a run that only makes a plan, whatever the rules say: it reads."""
+    if part.invocation is None:
+        reads = not part.problem and (call.effect is Effect.READS or call.tool in LOOKS_UP)
+    else:
+        reads = _reads(call, part, part.invocation) and not part.removes
+    if not reads:
+        reason = f"This run only makes a plan: {part.subject!r} may do more than read. Put it into the plan."
+        yield Ruling(Verdict.BLOCK, reason, "plan", part.subject)
 
 
 def outside_roots(call: ProposedCall, part: Part, roots: Sequence[str]) -> Iterator[Ruling]:

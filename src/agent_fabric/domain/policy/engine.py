@@ -104,6 +104,7 @@ class RulePolicy:
         said = [
             *limits,
             *defaults.refuse_unlisted(call, part, lists),
+            *(defaults.refuse_changes(call, part) if call.plans else ()),
             *defaults.floors(profile, call, part, self.outgoing, self._trusted_domains()),
             *defaults.outside_roots(call, part, self.roots),
         ]

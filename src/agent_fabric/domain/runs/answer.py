@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agent_fabric.domain.runs.plan import plan_text
+
 MAX_FILES = 50
 NOTHING_SAID = "The task is done; nothing was said about it."
 
@@ -20,7 +22,8 @@ def answer_in(payload: Mapping[str, Any]) -> str:
     shown = [f"- {name}" for name in listed[:MAX_FILES]]
     if len(listed) > MAX_FILES:
         shown.append(f"- and {len(listed) - MAX_FILES} more")
-    return "\n\n".join(filter(None, [summary.strip(), "\n".join(["Files:", *shown]) if shown else ""])) or NOTHING_SAID
+    files_text = "\n".join(["Files:", *shown]) if shown else ""
+    return "\n\n".join(filter(None, [summary.strip(), plan_text(payload), files_text])) or NOTHING_SAID
 
 
 def _as_text(value: Any) -> str:

@@ -244,6 +244,8 @@ class AskedTask:
     """What becomes of a call that a crash has cut off and that only a person can judge."""
     require_proof: bool = False
     """Whether the run fails where nothing bears its result out. Turns of sessions are not asked for proof."""
+    plan: bool = False
+    """Whether it only makes a plan: it may read and ask, and the policy lets it change nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +287,7 @@ class Task(AskedTask):
             pool=above.pool,
             encrypted=self.encrypted or above.encrypted,
             outside_allowed=self.outside_allowed and above.outside_allowed,
+            plan=self.plan or above.plan,
             on_doubt=above.on_doubt,
             require_proof=self.require_proof or above.require_proof,
         )

@@ -20,6 +20,8 @@ SEARCH_ENGINE = "the search engine"
 """Where searches go; the owner has chosen it."""
 MEMORY_TOOL: Final = "memory_search"
 """The tool that looks up documents and facts. What a run is told beforehand looks like a call of it."""
+LOOKS_UP: Final = frozenset({"fetch_url", "web_search", MEMORY_TOOL, "cross_run_search"})
+"""Tools that keep what they have read, and change nothing else."""
 SKILL_TOOL: Final = "skill"
 """The tool by which a model reads a skill."""
 PASSAGES: Final = "passages"

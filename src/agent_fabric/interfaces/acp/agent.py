@@ -28,6 +28,12 @@ LISTED: Final = 100
 """Sessions of one page of a list."""
 LOOK_EVERY_S: Final = 0.5
 """How often is looked whether a question was answered elsewhere."""
+WORK: Final = "work"
+PLAN: Final = "plan"
+MODES: Final = (
+    {"id": WORK, "name": "Work", "description": "Does what you ask for; the policy decides what asks you first."},
+    {"id": PLAN, "name": "Plan", "description": "Reads and makes a plan; changes nothing."},
+)
 FILE_TIMEOUT_S: Final = 5.0
 """How long an editor may take to read or write one file; then the disk counts."""
 _log = logging.getLogger(__name__)
@@ -73,6 +79,7 @@ class EditorAgent:
         self._background: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
         self._sessions: dict[str, Session] = {}
+        self._modes: dict[str, str] = {}
         self._turns: dict[str, _Turn] = {}
         """What is under way, by session."""
         self._by_run: dict[RunId, _Turn] = {}
@@ -86,6 +93,7 @@ class EditorAgent:
             "session/load": self._load_session,
             "session/list": self._list,
             "session/prompt": self._prompt,
+            "session/set_mode": self._set_mode,
         }
 
     async def call(self, method: str, params: Mapping[str, Any]) -> Result:
@@ -206,7 +214,7 @@ class EditorAgent:
 
         session = await talk.open(Start(project=str(opened.project(folder))))
         self._sessions[session.session_id] = session
-        return {"sessionId": session.session_id}
+        return {"sessionId": session.session_id, **self._mode_of(session.session_id)}
 
     async def _load_session(self, params: Mapping[str, Any]) -> Result:
         session_id, folder = text_param(params, "sessionId"), folder_param(params)
@@ -220,7 +228,17 @@ class EditorAgent:
             if session.turn is not None:  # a process was killed in the middle of it
                 self._begin(self._go_on(talk, session, session.turn))
         await self._outgoing.join()
+        return self._mode_of(session_id)
+
+    async def _set_mode(self, params: Mapping[str, Any]) -> Result:
+        session_id, mode = text_param(params, "sessionId"), text_param(params, "modeId")
+        if session_id not in self._sessions or mode not in {each["id"] for each in MODES}:
+            raise RpcError(INVALID_PARAMS, "There is no such mode, or the session is not open")
+        self._modes[session_id] = mode
         return {}
+
+    def _mode_of(self, session_id: str) -> Result:
+        return {"modes": {"currentModeId": self._modes.get(session_id, WORK), "availableModes": [*MODES]}}
 
     async def _list(self, params: Mapping[str, Any]) -> Result:
         cursor, cwd = params.get("cursor"), params.get("cwd")
@@ -247,7 +265,8 @@ class EditorAgent:
         talk, _ = await self._talk()
         turn = self._new_turn(session)
         try:
-            run_id = await talk.say(session, prompt.text, prompt.quotes)
+            plan = self._modes.get(session_id) == PLAN
+            run_id = await talk.say(session, prompt.text, quotes=prompt.quotes, plan=plan)
             return await self._answer(talk, turn, run_id)
         finally:
             self._end_turn(turn)

@@ -34,6 +34,8 @@ class RunRequest(RequestBody, example={"prompt": "Write hello.py that prints the
     """Whether tools may use the network."""
     outside_allowed: bool = True
     """Whether a command that a person agrees to, such as `git push`, may run outside the box."""
+    plan: bool = False
+    """Whether it only makes a plan: it may read and ask, and changes nothing."""
     max_steps: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None
     """Most model answers of a specialist; not set: `budget.max_steps`."""
     max_cost: CostLimit | None = None

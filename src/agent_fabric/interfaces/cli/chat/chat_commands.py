@@ -29,6 +29,7 @@ HELP = """\
 /pack NAME     use another specialist
 /node [NAME]   talk about a machine of the fleet; without a name: about none
 /skill NAME    use a skill: /skill NAME TEXT; fabric skills lists them
+/plan TEXT     only make a plan of what to do: the turn may read, and changes nothing
 /title TEXT    rename the session
 /remember TEXT remember a fact in all sessions; fabric memory lists them
 /approve       answer what the turn waits for
@@ -62,6 +63,7 @@ class ChatCommands:
             "pack": partial(self._change, "pack", "a specialist that is chosen"),
             "node": partial(self._change, "node", "no machine"),
             "skill": self._skill,
+            "plan": self._plan,
             "title": self._title,
             "remember": self._remember,
             "approve": self._approve,
@@ -124,6 +126,11 @@ class ChatCommands:
 
     async def _session(self, _: str) -> None:
         sys.stderr.write(f"{self._loop.session.session_id}\n")
+
+    async def _plan(self, text: str) -> None:
+        if not text:
+            raise ConfigError("There is nothing to plan", hint="/plan TEXT")
+        await self._loop.make_plan(text)
 
     async def _title(self, text: str) -> None:
         if not text:

@@ -179,9 +179,13 @@ class ChatLoop:
     waits: int = 0
     """Questions that the last turn waits for."""
 
-    async def turn(self, text: str, *, asks: bool) -> tuple[RunResult, ChatMessage | None]:
+    async def turn(self, text: str, *, asks: bool, plan: bool = False) -> tuple[RunResult, ChatMessage | None]:
         """Say something and wait for the answer; return how the turn ended, and its message once it has one."""
-        return await self.watch(await self.talk.say(self.session, text), asks=asks)
+        return await self.watch(await self.talk.say(self.session, text, plan=plan), asks=asks)
+
+    async def make_plan(self, text: str) -> None:
+        """Let a turn make a plan, which changes nothing, and tell how it stands."""
+        await self._tell(self.turn(text, asks=True, plan=True))
 
     async def watch(self, run_id: RunId, *, asks: bool) -> tuple[RunResult, ChatMessage | None]:
         """Wait for the answer of a turn; return as above."""

@@ -126,9 +126,9 @@ class LocalTalk:
         """Return the sessions of the person at this terminal, the one in which something was said last first."""
         return await self._chat.sessions.list(SessionQuery(owner=LOCAL_OWNER, before=before, limit=limit))
 
-    async def say(self, session: Session, text: str, quotes: Quoted | None = None) -> RunId:
-        """Put a message into the session; return the run that answers it."""
-        return (await self._chat.send(session, text, by=self._by, quotes=quotes)).run_id
+    async def say(self, session: Session, text: str, *, quotes: Quoted | None = None, plan: bool = False) -> RunId:
+        """Put a message into the session; return the run that answers it, which with `plan` only makes a plan."""
+        return (await self._chat.send(session, text, by=self._by, quotes=quotes, plan=plan)).run_id
 
     async def answer(self, session: Session, run_id: RunId) -> RunResult:
         """Let a turn happen, with those before it, until it ends or waits for a person."""

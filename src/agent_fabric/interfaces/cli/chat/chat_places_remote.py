@@ -53,8 +53,8 @@ class ServerTalk:
         ids = [each.message_id for each in said]
         return said[ids.index(message_id) + 1 :] if message_id in ids else said
 
-    async def say(self, session: Session, text: str) -> RunId:
-        return (await self._client.sessions.say(session.session_id, text)).run_id
+    async def say(self, session: Session, text: str, *, plan: bool = False) -> RunId:
+        return (await self._client.sessions.say(session.session_id, text, plan=plan)).run_id
 
     async def answer(self, session: Session, run_id: RunId) -> RunResult:
         while True:

@@ -60,6 +60,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
     network_allowed: NetworkAllowed = True,
     no_outside: NoOutside = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only make a plan: it may read, and the policy lets it change nothing.")
+    ] = False,
     verbose: Verbose = False,
     max_steps: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Maximum number of model answers of a specialist.")
@@ -102,6 +105,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         model_key=model_key,
         network_allowed=network_allowed,
         outside_allowed=not no_outside,
+        plan=plan,
         max_steps=max_steps,
         max_cost=max_cost,
         require_proof=require_proof,

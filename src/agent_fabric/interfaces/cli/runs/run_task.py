@@ -81,7 +81,8 @@ def _task(wish: TaskRequest, config: FabricConfig, project: Path | None) -> Task
         project=project,
         encrypted=wish.encrypt,
     )
-    task = replace(task, visibility=wish.visibility, outside_allowed=wish.outside_allowed, pool=wish.pool or "")
+    task = replace(task, outside_allowed=wish.outside_allowed, plan=wish.plan)
+    task = replace(task, visibility=wish.visibility, pool=wish.pool or "")
     return on_terms(config, task, require_proof=wish.require_proof, max_cost=wish.max_cost)
 
 

@@ -67,6 +67,8 @@ class MessageRequest(RequestBody, example={"content": "Why is the disk full?"}):
     content: _Content
     after: _MessageId | None = None
     """The newest message that the client has seen, empty if none; left out: whatever was said before."""
+    plan: bool = False
+    """Whether the answer is only a plan: the turn may read and ask, and changes nothing."""
 
 
 class MessageChange(RequestBody, example={"content": "Why is /var full?"}):
@@ -253,7 +255,9 @@ def _add_messages(routes: Routes, runs: ServedRuns, served: ServedChat) -> None:
                 await runs.start.admit(asked)
         limited, run_id = runs.start.limits.hold_for(by), asked.run_id
         try:
-            sent = await chat.send(session, wish.content, by=by, after=wish.after, run_id=run_id, limited=limited)
+            sent = await chat.send(
+                session, wish.content, by=by, after=wish.after, run_id=run_id, limited=limited, plan=wish.plan
+            )
         except MissedMessages as moved:
             tail = [wire.MESSAGE.dump(each) for each in moved.tail]
             return problem(moved, more={"tail": tail})

@@ -106,6 +106,7 @@ def _add_starting(routes: Routes, runs: ServedRuns, live: LiveRuns) -> None:
             task_force_mode=TaskForceMode(wish.task_force_mode or task.task_force_mode),
             visibility=None if wish.visibility is None else Visibility(wish.visibility),
             outside_allowed=wish.outside_allowed,
+            plan=wish.plan,
             pool=wish.pool or "",
         )
         task = on_terms(runs.config, task, require_proof=wish.require_proof, max_cost=wish.max_cost)
