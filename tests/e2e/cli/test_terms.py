@@ -61,6 +61,14 @@ async def test_an_idle_finish_fails_where_proof_is_required(tmp_path: Path) -> N
     assert "without using any tool" in ended.json["error"]["message"]
 
 
+async def test_a_plan_has_nothing_to_prove(tmp_path: Path) -> None:
+    script = Script(turns=(Call("list_files", {}), Finish(summary="two steps", plan=[{"step": "Write a.py"}])))
+    async with ScriptedModel(script) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url, require_proof=True))
+        ended = await fabric("run", "write it", "--pack", "engineering", "--plan", "--require-proof", "--json")
+    assert (ended.code, ended.json["plan"]) == (0, [{"step": "Write a.py"}])
+
+
 @pytest.mark.parametrize(
     "more", [{"require_proof": True}, {"specialists": {"engineering": {"require_proof": True}}}], ids=["all", "pack"]
 )

@@ -332,6 +332,8 @@ def _changed_by(lane: Lane) -> Sequence[str]:
 def why_unproven(state: RunState, lane: Lane) -> str:
     """Say what is missing of the proof that a specialist has to give; empty: nothing, or none is required."""
     required = state.task is not None and state.task.require_proof
+    if state.task is not None and state.task.plan:
+        return ""  # a plan does nothing that could be borne out
     if state.talks or lane.payload is None or not (required or lane.finish.require_proof):
         return ""
     if said := lane.payload.get(UNPROVEN):
