@@ -73,6 +73,8 @@ def repository(folder: Path) -> None:
 async def test_a_review_shows_findings_and_its_exit_code_says_whether_one_is_serious(tmp_path: Path) -> None:
     async with ScriptedModel(answering) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))
+        nowhere = await fabric("review")
+        assert (nowhere.code, "Not a git repository" in nowhere.err) == (2, True), nowhere.err
         repository(fabric.folder)
         nothing = await fabric("review")
         assert (nothing.code, nothing.out) == (0, ""), nothing.err

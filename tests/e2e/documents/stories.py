@@ -45,6 +45,8 @@ def by_task(**scripts: tuple[Entry, ...]) -> Callable[[dict[str, object], int], 
 
 
 MODEL = by_task(
+    leave=(Call("write_file", {"path": "src/total.py", "content": "sum_of = sum\n"}), DONE),
+    Rename=(Call("list_files", {}), Finish(summary="A new name.", plan=[{"step": "Rename it"}])),
     Write=HELLO,
     Push=(Call("shell", {"command": "make deploy"}), DONE),
     Deploy=(Call("shell", {"command": "make deploy"}), DONE),
@@ -249,6 +251,7 @@ PARSED_ONLY: dict[tuple[str, str], str] = {
     ("docs/guides/models.md", "llama-server"): "another program's command",
     ("docs/guides/models.md", "FABRIC_OFFLINE"): "needs a model in the cloud",
     ("docs/guides/models.md", "fabric doctor"): "shows another machine",
+    ("docs/guides/your-project.md", "fabric review"): "needs a repository; tests/e2e/cli/test_headless.py has one",
     ("docs/operate/kubernetes.md", ""): "needs a cluster; tests/architecture/test_kubernetes.py checks the manifests",
     ("docs/guides/people-and-keys.md", 'fabric run "Draft'): "the story of docs/guides/command-line-and-server.md",
     ("docs/guides/research.md", ""): "needs the web; tests/e2e/agents has the same with scripted pages",

@@ -45,9 +45,10 @@ def _git(folder: Path, *arguments: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise ConfigError(f"git could not tell what has changed: {problem}", hint="Try: git diff") from None
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+        # The first line says what is wrong; what follows may be how git is used.
+        said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
         raise ConfigError(
-            f"git could not tell what has changed: {said[-1] if said else f'exit code {done.returncode}'}",
+            f"git could not tell what has changed: {said or f'exit code {done.returncode}'}",
             hint="Run it in a git repository that has a commit; --base names a branch or a commit.",
         )
     return done.stdout.decode(errors="replace")
