@@ -38,7 +38,7 @@ def test_a_system_that_tells_nothing_is_no_error(tmp_path: Path) -> None:
     facts = ThisMachine(tmp_path / "none", tmp_path / "none").facts()
     assert (facts.memory_bytes, facts.memory_free_bytes) == (None, None)
     assert facts.python.startswith("3.")
-    assert set(facts.extras) == {"embedded", "search", "embeddings", "telemetry", "mcp", "browser"}
+    assert set(facts.extras) == {"embedded", "search", "embeddings", "telemetry", "mcp", "browser", "documents"}
 
 
 def test_passwords_of_proxies_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
