@@ -29,8 +29,7 @@ _log = logging.getLogger(__name__)
 async def tell_news(runs: ServedRuns, sessions: SessionRepository, sockets: Sockets) -> None:
     """Keep all pages informed, for ever. Without pages, nothing is looked up."""
     while True:
-        groups = sockets.groups()
-        for viewer, pages in groups:
+        for viewer, pages in sockets.groups():
             try:
                 await _tell(runs, sessions, viewer, pages)
             except FabricError:
@@ -38,7 +37,8 @@ async def tell_news(runs: ServedRuns, sessions: SessionRepository, sockets: Sock
             except Exception:  # noqa: BLE001 - without us, pages would wait for ever
                 _log.exception("Pages could not be told what happened")
         await asyncio.sleep(PAUSE_S)
-        await sockets.news(LOOK_EVERY_S if groups else 3600.0)
+        # Counted now: a page that came since the look has woken no one.
+        await sockets.news(LOOK_EVERY_S if sockets.groups() else 3600.0)
 
 
 async def _tell(runs: ServedRuns, sessions: SessionRepository, viewer: Viewer, pages: list[OpenSocket]) -> None:
