@@ -82,6 +82,8 @@ async def test_a_review_shows_findings_and_its_exit_code_says_whether_one_is_ser
         unknown = await fabric("review", "--base", "nowhere")
         assert unknown.code == 2
         assert "git could not tell" in unknown.err
+        endless = await fabric("review", "/dev/zero")
+        assert (endless.code, "at most" in endless.err) == (2, True), endless.err
         wrong = await fabric("review", "--base", "main")
         assert wrong.code == 6, wrong.err
         assert (

@@ -17,6 +17,8 @@ class SlashCommand:
     name: str
     text: str
     file: str
+    digest: str = ""
+    """What identifies the content of the file as it was read."""
     description: str = ""
     arguments: tuple[str, ...] = ()
     """Names of its arguments, in order; each is needed, and the last takes all words that are left."""

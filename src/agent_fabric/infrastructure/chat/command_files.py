@@ -44,12 +44,11 @@ class CommandFiles:
 
     def is_trusted(self, command: SlashCommand) -> bool:
         """Tell whether its text is a person's own: in their own folder, or agreed to exactly as it is."""
-        path = Path(command.file)
-        return path.parent != self._of_project or self.trust.has(digest_of(_read(path)))
+        return Path(command.file).parent != self._of_project or self.trust.has(command.digest)
 
     def agree(self, command: SlashCommand) -> None:
-        """Remember that a person agreed to its text as it is."""
-        self.trust.add(digest_of(_read(Path(command.file))), what=f"command {command.file}")
+        """Remember that a person agreed to its text as it was read: what was shown, whatever the file has by now."""
+        self.trust.add(command.digest, what=f"command {command.file}")
 
     @property
     def _of_project(self) -> Path:
@@ -86,7 +85,12 @@ def _parse(path: Path, data: bytes) -> SlashCommand:
         raise ConfigError(f"{path} says nothing", hint="Write below the front matter what is to be done.")
     plain = {name: _plain(path, name, fields.get(name, "")) for name in ("description", "model", "pack")}
     return SlashCommand(
-        name=path.stem, text=text, file=str(path), arguments=_names(path, fields.get("arguments", ())), **plain
+        name=path.stem,
+        text=text,
+        file=str(path),
+        digest=digest_of(data),
+        arguments=_names(path, fields.get("arguments", ())),
+        **plain,
     )
 
 

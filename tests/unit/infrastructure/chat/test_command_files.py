@@ -53,7 +53,22 @@ def test_one_of_the_project_counts_more_and_is_agreed_to_as_it_is(files: Command
     files.agree(found)
     assert files.is_trusted(found)
     theirs.write_text("Something else.")
-    assert not files.is_trusted(found)
+    changed = files.find("fix")
+    assert changed is not None
+    assert not files.is_trusted(changed)
+
+
+def test_what_was_not_shown_is_not_agreed_to(files: CommandFiles, tmp_path: Path) -> None:
+    theirs = tmp_path / "project/.fabric/commands/fix.md"
+    theirs.write_text("Shown.")
+    shown = files.find("fix")
+    assert shown is not None
+    theirs.write_text("Written while a person looked at it.")
+    files.agree(shown)
+    assert files.is_trusted(shown)
+    hidden = files.find("fix")
+    assert hidden is not None
+    assert not files.is_trusted(hidden)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """Finds the skills of a project, of the user and of installed packages."""
 
+import logging
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -21,6 +24,7 @@ PACKAGES: Final = "agent_fabric.skills"
 """The entry point group under which installed packages bring skills along: a folder, or a package that has them."""
 IN_PROJECT: Final = (".agents/skills", ".fabric/skills")
 """Where they lie in a project; the first is shared with other agents."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +145,11 @@ def _entry_points() -> tuple[EntryPoint, ...]:
 def _of_packages() -> Iterator[tuple[Path, SkillSource]]:
     for entry in _entry_points():
         try:
-            value = entry.load()
+            with redirect_stdout(sys.stderr):  # what a package prints must not end up in a command's output
+                value = entry.load()
             place = Path(value.__path__[0], "skills") if isinstance(value, ModuleType) else Path(value)
-        except (Exception, SystemExit):  # noqa: BLE001, S112 - third-party code, in a run that may not need it at all
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - third-party code, in a run that may not need it at all
+            _log.warning("The skills of the package entry %s cannot be loaded: %r", entry.name, problem)
             continue
         yield place, SkillSource.PACKAGE
 

@@ -44,8 +44,13 @@ def read_change(source: str | None, base: str | None) -> str:
 
 
 def _read(source: str) -> str:
+    most = 4 * MAX_DIFF_CHARS + 1  # of what is longer, or has no end, no more is needed to say so
     try:
-        data = sys.stdin.buffer.read(4 * MAX_DIFF_CHARS + 1) if source == "-" else Path(source).read_bytes()
+        if source == "-":
+            data = sys.stdin.buffer.read(most)
+        else:
+            with Path(source).open("rb") as file:
+                data = file.read(most)
     except OSError as problem:
         raise ConfigError(f"{source} cannot be read: {problem.strerror}", hint="Name a file with a diff.") from None
     return data.decode("utf-8", "replace")

@@ -8,9 +8,11 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.skills import SkillSource
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.tools.skills import skill_shelf
 from agent_fabric.infrastructure.tools.skills.skill_folders import read_skill
 from agent_fabric.infrastructure.tools.skills.skill_shelf import SkillShelf, open_shelf
 from agent_fabric.infrastructure.tools.skills.skill_tools import CopySkill, ReadSkill, by_name
+from installed_packages import laid_out
 
 pytestmark = pytest.mark.proves("CP-4", "CP-5")
 CONTEXT = ToolContext(
@@ -35,6 +37,28 @@ def shelf(tmp_path: Path) -> SkillShelf:
 
 def names(shelf: SkillShelf, project: Path | None = None) -> list[str]:
     return [each.name for each in shelf.usable(project)[0]]
+
+
+def test_packages_bring_skills_and_a_broken_one_is_named(
+    shelf: SkillShelf,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    good = write_skill(tmp_path / "brought", "packaged").parent
+    entries = "[agent_fabric.skills]\nbroken = skills_broken:PLACE\ngood = skills_good_module:PLACE\n"
+    packages = laid_out(tmp_path, "skills_good", entries, f"PLACE = {str(good)!r}\n")
+    (packages / "skills_broken.py").write_text("print('hello')\nraise RuntimeError('no')\n")
+    monkeypatch.syspath_prepend(packages)
+    skill_shelf._entry_points.cache_clear()
+    try:
+        found = shelf.all()
+    finally:
+        skill_shelf._entry_points.cache_clear()
+    assert [(each.name, each.source, each.trusted) for each in found] == [("packaged", SkillSource.PACKAGE, True)]
+    assert "entry broken cannot be loaded: RuntimeError('no')" in caplog.text
+    assert capsys.readouterr().out == ""
 
 
 def test_skills_of_the_user_are_offered_and_those_of_the_project_are_not(shelf: SkillShelf, tmp_path: Path) -> None:
